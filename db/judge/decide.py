@@ -63,7 +63,9 @@ class Evidence:
     `rate` is the false discovery rate that a case is held to. `ranked` flags the cases that ranks
     decide, `identical` those with several trials a side, all of them with one value. `apart` is how far the
     nearest trials of the two sides are apart, as a log change the way of the difference, negative where sides
-    overlap; `spread` how far the trials of one side are apart at most in any case of the class.
+    overlap; `spread` how far the trials of one side are apart at most in any case of the class. `share` is
+    the part of every level that a case may spend at its number of trials, which `rate` has already: 1, but
+    where trials were added until they decided (`db.judge.statistics.looks`).
     """
 
     test: TTest
@@ -83,6 +85,7 @@ class Evidence:
     identical: Bools
     apart: Floats
     spread: Floats
+    share: Floats
 
     @property
     def fewest_trials(self) -> Ints:
@@ -179,7 +182,8 @@ def decide(
     # The same is what two one-sided tests show to lie within the margin (Schuirmann 1987, J. Pharmacokinet.
     # Biopharm. 15, 657-680), or what has but one value on both sides.
     identical = evidence.identical & (counted if counted is not None else True)
-    same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
+    within = equivalence_p(test, margin) <= policy.equivalence_level * evidence.share
+    same = (enough & ~large & within) | identical
     more, unseen = _more_trials(evidence, policy, floor_cv, planned=planned)
     decided = real | same
     told_alone = evidence.rate / (families * max(1, int(np.count_nonzero(enough))))
@@ -704,8 +708,8 @@ def _is_open(row: Row, policy: Policy) -> bool:
 def _decided(rows: Sequence[Row], policy: Policy) -> bool:
     """Whether enough of the rows say something; of none nothing is open, nor where none can be compared.
 
-    Between separate runs nobody can show that a case is unchanged: there it is enough that a change of
-    `policy.run_visible` would have been seen.
+    Between separate runs nobody can show that a case is unchanged, nor always in the time that was given to
+    decide it: there it is enough that a change of `policy.run_visible` would have been seen.
     """
     rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARABLE]
     decided = sum(_says_something(row, policy) for row in rows)
@@ -715,13 +719,16 @@ def _decided(rows: Sequence[Row], policy: Policy) -> bool:
 def _says_something(row: Row, policy: Policy) -> bool:
     if row.verdict is not Verdict.INCONCLUSIVE:
         return True
-    return is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
+    return is_open_with_bound(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
 
 
-def is_open_between_runs(row: Row, policy: Policy) -> bool:
-    """Whether separate runs with trials enough leave it undecided."""
-    is_apart = row.design is Design.SEPARATE_RUNS and min(row.trials) >= policy.minimum_trials
-    return is_apart and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
+def is_open_with_bound(row: Row, policy: Policy) -> bool:
+    """Whether separate runs with trials enough leave it undecided, or trials that were added until their time
+    was over: what would have been seen is all that can be had.
+    """
+    is_bound = row.design is Design.SEPARATE_RUNS or row.until_decided
+    is_enough = min(row.trials) >= policy.minimum_trials
+    return is_bound and is_enough and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
 
 
 # 6. One series through time.

@@ -58,7 +58,8 @@ class Row(Result):
     what each clock says of it; `cycles_change` is that of device time in cycles, where the SM clock moved.
     All of them are None where a GPU's clocks were not taken apart. `unseen` are the trials a side that a
     change of `Policy.advice_effect` would take, where those are too many. `visible_change` is the smallest
-    relative one that would have been decided had this case alone changed.
+    relative one that would have been decided had this case alone changed. `until_decided`: trials of the head
+    were added and judged as they came.
     """
 
     case: CaseKey
@@ -85,6 +86,7 @@ class Row(Result):
     unseen: int | None = None
     significance_threshold: float | None = None
     visible_change: float | None = None
+    until_decided: bool = False
     design: Design
     reason: str
 

@@ -191,13 +191,13 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
     return result
 
 
-def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
+def interval(test: TTest, confidence: Floats | float) -> tuple[Floats, Floats]:
     """Bounds of the relative change head / base - 1; NaN below `FEWEST_DF` degrees of freedom."""
     half = _half_width(test, confidence)
     return relative_changes(test.difference - half), relative_changes(test.difference + half)
 
 
-def smallest_visible_change(test: TTest, confidence: float) -> Floats:
+def smallest_visible_change(test: TTest, confidence: Floats | float) -> Floats:
     """The significance threshold: the relative change that would just reach `confidence` by itself; NaN below
     `FEWEST_DF` degrees of freedom.
     """
@@ -210,7 +210,7 @@ def relative_changes(differences: Floats) -> Floats:
         return np.expm1(differences)
 
 
-def _half_width(test: TTest, confidence: float) -> Floats:
+def _half_width(test: TTest, confidence: Floats | float) -> Floats:
     with np.errstate(invalid="ignore"):
         half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
     return np.where(test.df < FEWEST_DF, np.nan, half)

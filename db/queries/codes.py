@@ -128,11 +128,20 @@ def runs_of_commit(connection: Connection, commit: str, *, dirty: bool) -> list[
 
 
 def interleaved_runs(
-    connection: Connection, base: str, head: str, machine_id: str, *, but: Collection[str]
+    connection: Connection,
+    base: str,
+    head: str,
+    machine_id: str,
+    *,
+    but: Collection[str] = (),
+    until_decided: bool = False,
 ) -> tuple[str, str] | None:
     """The newest whole runs of two commits, clean, that were measured by turns on a machine, that of `head`
-    not among `but`; None where there are none.
+    not among `but`; None where there are none. With `until_decided` those that were begun without a number of
+    trials, whole or not.
     """
+    begun = [RUN.c.status.is_not(None), RUN.c.planned_trials.is_(None)]
+    which = begun if until_decided else [is_whole(), is_measured()]
     clean = or_(TRIAL.c.code_dirty.is_(None), TRIAL.c.code_dirty.is_(False))
     here = select(SERIES.c.series_id).where(SERIES.c.machine_id == machine_id)
     columns = (RUN.c.run_id, RUN.c.first_seen_at, RUN.c.last_seen_at)
@@ -141,7 +150,7 @@ def interleaved_runs(
         mine = select(TRIAL.c.run_id).where(TRIAL.c.code_commit == commit, clean, TRIAL.c.series_id.in_(here))
         statement = select(*columns).where(RUN.c.run_id.in_(mine), RUN.c.run_id.not_in(list(but)))
         order = (RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
-        runs.append(connection.execute(statement.where(is_whole(), is_measured()).order_by(*order)).all())
+        runs.append(connection.execute(statement.where(*which).order_by(*order)).all())
     return next(
         (
             (old.run_id, new.run_id)

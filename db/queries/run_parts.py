@@ -280,6 +280,12 @@ def run_status(db: Database, run_id: str) -> RunStatus | None:
     return RunStatus(found[0]) if found else None
 
 
+def are_until_decided(connection: Connection, run_ids: Collection[str]) -> bool:
+    """Whether any of these runs was begun without a number of trials, to be judged as they came."""
+    begun = select(RUN.c.run_id).where(RUN.c.status.is_not(None), RUN.c.planned_trials.is_(None))
+    return connection.scalar(begun.where(RUN.c.run_id.in_(list(run_ids))).limit(1)) is not None
+
+
 def measured_machines(db: Database) -> tuple[str, ...]:
     """The machines that measured a run."""
     statement = select(RUN_PART.c.machine_id).join(RUN, RUN.c.run_id == RUN_PART.c.run_id)

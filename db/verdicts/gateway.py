@@ -20,6 +20,7 @@ from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.queries.cases.comparison import past_frame, sides_frame
 from compilewatch.db.queries.cases.validations import validation_trials
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import are_until_decided
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.verdicts.noise_floors import floors_by_machine
 
@@ -82,6 +83,7 @@ def compare(
             return floors_by_machine(trials).get(machine_id, ())
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
+        of_head = sides.loc[head.mask(sides), "run_id"].unique().tolist()
         comparison = compare_builds(
             sides,
             base,
@@ -91,6 +93,7 @@ def compare(
             machine_id=machine,
             noise_floors=noise_floors,
             asked=asked,
+            until_decided=are_until_decided(connection, of_head),
         )
     if not said:
         return comparison

@@ -13,6 +13,7 @@ from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
 from compilewatch.db.judge.compare.comparable import condition_name
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, side_title
 from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.compare.still_open import Outlook, still_open
 from compilewatch.db.judge.compare.whole import headline
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
@@ -23,8 +24,19 @@ from compilewatch.db.markdown_cells import escaped_text, table_row
 from compilewatch.db.queries.people.regressions import RegressionState
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.records.versions import component_name
-from compilewatch.db.records.vocabulary import Metric, Verdict
-from compilewatch.db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
+from compilewatch.db.records.vocabulary import Design, Metric, Verdict
+from compilewatch.db.units import (
+    MISSING,
+    NEVER,
+    TWO_TRIALS,
+    count,
+    duration,
+    level,
+    percent,
+    plural,
+    ratio,
+    words,
+)
 from compilewatch.runner.output.tables import plain_table
 
 # Targets in words: which are missed, which cannot be checked.
@@ -50,6 +62,7 @@ def limit_text(check: TargetCheck) -> str:
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
 _NAMED_CASES, _NAMED_REASONS = 3, 6
 _OTHERWISE_ROWS = 20
+_NAMED_OPEN = 5
 _NAMED_PARTS = 3
 POLICY_PAGE = "https://github.com/compilewatch/compilewatch/blob/main/docs/reference/policy.md"
 _NUMBERS = ("base", "head", "change", "q")
@@ -70,6 +83,37 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
         )
         yield f"Each side on its own set, the geomean would read {base} and {head}."
     yield from _left_out_lines(comparison.left_out)
+
+
+def decided_lines(comparison: Comparison, outlooks: Sequence[Outlook]) -> Iterator[str]:
+    """How many cases are decided, then each one that is open, with what one more hour would show of it."""
+    rows = [row for row in comparison.rows if row.metric is Metric.LATENCY]
+    open_rows = {row.case.ids: row for row in still_open(comparison)}
+    moved = Counter(row.moved or "the same" for row in rows if row.case.ids not in open_rows)
+    named = ", ".join(f"{count(number)} {name}" for name, number in moved.items())
+    decided = f"{count(moved.total())} of {plural(len(rows), 'case')}"
+    yield f"Decided: {decided}{f', {named}' if named else ''}."
+    known = {each.row.case.ids: each for each in outlooks}
+    for row in list(open_rows.values())[:_NAMED_OPEN]:
+        change, trials = _change(row), plural(min(row.trials), "trial")
+        line = f"Open: {workload_name(row.case)} / {row.strategy}: {METRICS[row.metric].word} {change}"
+        yield f"{line} after {trials} a side."
+        if (outlook := known.get(row.case.ids)) is not None:
+            yield f"  {_outlook_text(outlook)}"
+        elif row.design is Design.SEPARATE_RUNS:
+            yield "  More trials of one side leave what the machine differs by from run to run."
+    if (rest := len(open_rows) - _NAMED_OPEN) > 0:
+        yield f"Open: {plural(rest, 'more case')}."
+
+
+def _outlook_text(outlook: Outlook) -> str:
+    more = f"about {plural(outlook.more, 'more trial')} a side"
+    hour = f"One more hour, {more}, shows changes from {percent(outlook.visible)} on"
+    if outlook.equal_after is None or not outlook.more:
+        return f"{hour}."
+    hours = (outlook.equal_after - min(outlook.row.trials)) / outlook.more
+    same = f"the same within {percent(outlook.margin)}"
+    return f"{hour}; that both are {same} takes about {duration(3600e9 * hours)}."
 
 
 def tally(states: Iterable[TriageState]) -> dict[str, int]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
+from typing import Protocol
 
 from compilewatch.db.engine.session import Database
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.progress import run_progress
 from compilewatch.runner.output.time_left import TimeLeft
 from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.plan.time_budget import TimeBudget
 from compilewatch.runner.process.execution import RunOutcome, execute
 from compilewatch.runner.storage.spool import Spool, TravellingSpool
+
+
+class Wanted(Protocol):
+    """Whether a trial that is next is measured, within a budget."""
+
+    def __call__(self, job: Job, *, budget: TimeBudget) -> bool: ...
 
 
 @contextmanager
@@ -44,26 +53,33 @@ def measure(
     durations: Durations,
     seconds: float = math.inf,
     wait_s: float | None = None,
+    *,
+    wanted: Wanted | None = None,
+    begun: Collection[str] = (),
 ) -> tuple[RunOutcome, TimeBudget]:
     """Measure and store every trial of `plan`, as `runner.process.execution.execute` does; Ctrl-C or
     SIGTERM ends it.
 
-    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out. Raises
-    DeviceBusyError where a trial waited `wait_s` for the device.
+    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out. Where
+    `wanted` is given it decides of every trial whether it is measured, within that budget, and nobody knows
+    how many there will be. Raises DeviceBusyError where a trial waited `wait_s` for the device.
     """
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     directory = settings.fleet.spool_dir
     spool = TravellingSpool(directory) if directory else Spool(settings.data_dir / "spool")
     budget = TimeBudget(seconds, durations, canaries=plan.canaries)
     time_left = TimeLeft(cases, durations, budget.remaining_s, canaries=plan.canaries)
-    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
+    total = len(cases) if wanted is None else None
+    admits = budget.admits if wanted is None else partial(wanted, budget=budget)
+    with stop_signal() as stop, run_progress(total, time_left) as progress:
         outcome = execute(
             plan,
             database,
             spool,
             progress=progress,
             is_cancelled=stop.is_set,
-            admits=budget.admits,
+            admits=admits,
             wait_s=wait_s,
+            begun=begun,
         )
     return outcome, budget

@@ -84,7 +84,7 @@ CONTROL_SERIES = "the machine's control series"
 class BarProgress(Progress):
     """Trials done, what runs now and in which phase, time elapsed and expected time left."""
 
-    def __init__(self, total: int, time_left: TimeLeft) -> None:
+    def __init__(self, total: int | None, time_left: TimeLeft) -> None:
         self._time_left = time_left
         self._build: str | None = None
         super().__init__(
@@ -119,7 +119,7 @@ class BarProgress(Progress):
 class LineProgress:
     """One plain line per finished trial, and one where nothing was said for a while; for logs and pipes."""
 
-    def __init__(self, total: int, time_left: TimeLeft) -> None:
+    def __init__(self, total: int | None, time_left: TimeLeft) -> None:
         self._total, self._time_left, self._number, self._waits = total, time_left, 0, False
         self._build: str | None = None
         self._case = CONTROL_SERIES if time_left.has_control_series else "the first trial"
@@ -134,8 +134,10 @@ class LineProgress:
 
     def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
         self._time_left.started()
-        self._number, self._build = number, build
-        self._case = f"[{number}/{self._total}] {_name(workload, strategy, build)}"
+        # Where nobody knows how many there will be, those that were passed over have no number.
+        self._number = self._number + 1 if self._total is None else number
+        self._build = build
+        self._case = f"{self._place()} {_name(workload, strategy, build)}"
         self._under_way.now(self._case)
 
     def phase(self, name: str) -> None:
@@ -150,13 +152,16 @@ class LineProgress:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         line = f"{_line(trial, seconds, self._build)} (about {self._time_left.text()} left)"
-        self._under_way.say(f"[{self._number}/{self._total}] {line}")
+        self._under_way.say(f"{self._place()} {line}")
         self._case = CONTROL_SERIES
         self._under_way.now(self._case)
 
+    def _place(self) -> str:
+        return f"[{self._number}]" if self._total is None else f"[{self._number}/{self._total}]"
 
-def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:
-    """The progress display of `total` trials that fits standard error."""
+
+def run_progress(total: int | None, time_left: TimeLeft) -> BarProgress | LineProgress:
+    """The progress display of `total` trials, None for as many as it takes, that fits standard error."""
     return (BarProgress if uses_bar() else LineProgress)(total, time_left)
 
 

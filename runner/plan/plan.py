@@ -38,14 +38,16 @@ class NotApplicable(Closed):
 
 
 class PlannedRun(Closed):
-    """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one."""
+    """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one,
+    `planned_trials` None for as many as it takes.
+    """
 
     run_id: Identifier
     suite: str | None
     label: str | None
     build: str | None
     interpreter: Path | None
-    planned_trials: int
+    planned_trials: int | None
 
 
 class Plan(Closed):

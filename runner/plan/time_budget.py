@@ -75,14 +75,14 @@ class TimeBudget:
         """At least 0."""
         return max(0.0, self._seconds - (self._monotonic() - self._began))
 
-    def admits(self, job: Job) -> bool:
-        """Whether `job`, which is next, is expected to end in time."""
+    def admits(self, job: Job, *, together: int = 1) -> bool:
+        """Whether `job`, which is next, is expected to end in time, and so many like it with it."""
         if job.is_canaries:
             return True
         if self._reserved_s is None:
             self._reserved_s = self._monotonic() - self._began if self._canaries else 0.0
         (spec,) = job.specs
-        expected_s = self._durations.expected_s((spec.workload.name, spec.strategy.name))
+        expected_s = together * self._durations.expected_s((spec.workload.name, spec.strategy.name))
         fits = expected_s + self._reserved_s <= self.remaining_s()
         if not fits:
             self.unmeasured.append(spec)

@@ -61,16 +61,18 @@ def execute(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     admits: Callable[[Job], bool] = lambda _job: True,
     wait_s: float | None = None,
+    begun: Collection[str] = (),
 ) -> RunOutcome:
     """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
     stored as `cancelled`, and nothing more is measured. What `admits` refuses when its turn comes is left
-    out. Raises DatabaseError when the runs cannot be announced; nothing is measured then. Raises
-    DeviceBusyError where others had the device for `wait_s` (None: wait for ever); the runs end as cancelled.
+    out. The runs `begun` go on: nobody announces them again. Raises DatabaseError when the runs cannot be
+    announced; nothing is measured then. Raises DeviceBusyError where others had the device for `wait_s`
+    (None: wait for ever); the runs end as cancelled.
     """
     store_waiting(database, spool)
-    announce(plan, database, started_at := clock())
+    announce(plan, database, started_at := clock(), without=begun)
     if isinstance(spool, TravellingSpool):
         for announcement in announcements(plan, started_at):
             spool.put_run(announcement)
@@ -102,7 +104,7 @@ def announcements(plan: Plan, started_at: datetime) -> list[Announcement]:
             suite=run.suite,
             label=run.label,
             started_at=started_at,
-            planned_trials=run.planned_trials + (TRIALS_PER_RUN if plan.canaries else 0),
+            planned_trials=run.planned_trials and run.planned_trials + TRIALS_PER_RUN * plan.canaries,
         )
         for run in plan.runs
     ]

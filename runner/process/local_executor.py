@@ -133,8 +133,13 @@ class LocalExecutor:
                 if self._closed or self._error is not None:
                     return None
                 job = self._waiting.popleft()
-                if self._admits(job):
-                    break
+                try:
+                    if self._admits(job):
+                        break
+                except BaseException as error:  # noqa: BLE001 - raised again where somebody asks for the status
+                    self._error = error
+                    self._changed.notify_all()
+                    return None
                 self._states[job.job_id] = JobState.CANCELLED
                 self._changed.notify_all()
             should_end = Event()

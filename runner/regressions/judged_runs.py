@@ -290,6 +290,19 @@ def sides_by_code(
     )
 
 
+def base_commit(tree: WorkTree, environment: Mapping[str, str] = os.environ) -> str:
+    """The commit that `tree`, as it is checked out, is judged against (`sides_by_code`), measured or not.
+    Raises NotFoundError where git does not tell.
+    """
+    state = tree.state()
+    if state.commit is None:
+        raise NotFoundError(*(tree.problem() or ("git does not tell the commit", "Commit, then measure.")))
+    wanted = _start(tree, state.commit, None, environment, is_dirty=bool(state.dirty)).wanted
+    if wanted is None:
+        raise NotFoundError(f"{_short(state.commit)} is the first commit.", "Commit a change, then measure.")
+    return wanted
+
+
 @dataclass(frozen=True)
 class _Start:
     """Where a change starts: the commits whose runs may be its base, the best first. `again` is the commit

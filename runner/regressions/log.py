@@ -41,17 +41,19 @@ def log_run(
     settings: Settings,
     *,
     request_confirmations: bool = False,
+    fresh: bool = False,
     found_on: str | None = None,
 ) -> Logged:
     """Record the regressions of a comparison, confirm those that wait for it, notify of the sure ones.
 
-    With `request_confirmations` new suspicions are queued to be measured again. `found_on` is the pull
-    request or branch. A second call adds and sends nothing.
+    With `request_confirmations` new suspicions are queued to be measured again. `fresh` and `found_on` are as
+    `log_builds` takes them. A second call adds and sends nothing.
     """
     return log_builds(
         *(database, comparison.head.run_ids, settings),
         comparisons=[comparison],
         request_confirmations=request_confirmations,
+        fresh=fresh,
         found_on=found_on,
     )
 
@@ -70,7 +72,8 @@ def log_builds(
     """The same for the runs of several builds that took turns: each release against the one before it, or
     by `comparisons`.
 
-    `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
+    `fresh`: the runs were measured because something was suspected, or by turns until it was decided, so what
+    they show is confirmed by them. `found_on` is the pull request or branch.
     A single run is judged by nothing here, and still confirms what waits for its build. Not `told`
     is what another message says; whoever watches one of the cases hears of it all the same.
     """

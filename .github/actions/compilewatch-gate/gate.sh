@@ -2,8 +2,9 @@
 # Measure, judge against the base commit, comment the table on the pull request, end as the gate does:
 # 0 nothing got worse, 1 a regression or a missed target, 2 cannot tell.
 #
-#   RUN_OPTIONS     options of `compilewatch run`, such as "--suite standard", on one line or several, words with
-#                   spaces in quotes; "none" judges what is stored of the checked out commit
+#   RUN_OPTIONS     options of `compilewatch run`, such as "--suite standard --until-decided --minutes 60", on one
+#                   line or several, words with spaces in quotes; "none" judges what is stored of the checked out
+#                   commit
 #   GATE_OPTIONS    options of `compilewatch gate`, such as "--against torch=2.12.1"
 #   PASS_UNDECIDED  "true": "cannot tell" passes
 #   COMMENT_URL     where comments of the pull request are posted to; without it nothing is posted

@@ -111,6 +111,7 @@ def judge_sides(
     machine_id: str | None = None,
     noise_floors: Callable[[str], Sequence[NoiseFloor]] = lambda _machine_id: (),
     further: Sequence[Metric] = (),
+    until_decided: bool = False,
 ) -> Judged:
     """Arguments and errors of `db.judge.compare.upgrade.compare_builds`, with `further` metrics tested."""
     sides = split_sides(trials, base, head)
@@ -118,9 +119,13 @@ def judge_sides(
     summaries = _summaries(sides, matched)
     floors = cache(partial(noise_floors, matched.machine_id or ""))
     past, eager_ns = _past(history, sides, matched, further), _eager_ns(matched, summaries)
-    measured = _judge_measured(matched, past, policy, floors, eager_ns=eager_ns, further=further)
+    measured = _judge_measured(
+        *(matched, past, policy, floors), eager_ns=eager_ns, further=further, until_decided=until_decided
+    )
     builds = [set(sides["build_id"].array[sides["side"].array == side].unique()) for side in (0, 1)]
-    context = _context(matched, summaries, measured, policy, same_build=builds[0] == builds[1])
+    context = _context(
+        matched, summaries, measured, policy, same_build=builds[0] == builds[1], until_decided=until_decided
+    )
     return Judged(sides, matched, summaries, measured.metrics, context)
 
 
@@ -153,6 +158,7 @@ def _judge_measured(
     *,
     eager_ns: Floats,
     further: Sequence[Metric],
+    until_decided: bool,
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
@@ -186,6 +192,7 @@ def _judge_measured(
             classes,
             canary=canary,
             shown=partial(shown, metric),
+            until_decided=until_decided,
         )
 
     def judge(evidence: Evidence, metric: Metric, families: int) -> Decided:
@@ -245,6 +252,7 @@ def _context(
     policy: Policy,
     *,
     same_build: bool,
+    until_decided: bool,
 ) -> Context:
     canaries = np.array(matched.canary, dtype=np.bool_)
     base, head = (summaries[side] for side in SIDES)
@@ -274,6 +282,7 @@ def _context(
         timed_by_two=_timed_by_two(matched),
         same_build=same_build,
         same_code=same_code(matched.trials, matched.case, len(matched.keys)),
+        until_decided=until_decided,
         policy=policy,
     )
 

@@ -42,13 +42,15 @@ _SUMMED_UP = tuple(metric for metric in MEASURED_METRICS if metric not in (*ON_D
 class Context(Compared):
     """What every row of a comparison shares: what was decided by, and what the sides are called. `base` and
     `head` are the values of each case as its summary says them (`side_values`). `timed_by_two` holds the
-    methods of compiled and eager of a case where these are two.
+    methods of compiled and eager of a case where these are two, `until_decided` says whether trials of the
+    head were judged as they came.
     """
 
     keys: tuple[CaseKey, ...]
     base: SideValues
     head: SideValues
     timed_by_two: dict[int, tuple[str, str]]
+    until_decided: bool
 
     def parts_of(self, metric: Metric, case: int) -> dict[str, Any]:
         """Eager's and the compiled one's change, on the clock of the metric."""
@@ -61,6 +63,7 @@ class Context(Compared):
             "case": self.keys[case],
             "metric": metric,
             "unit": METRICS[metric].unit,
+            "until_decided": self.until_decided,
             "bound": self.bounds[case],
             "device_change": self.findings[Metric.DEVICE_TIME][case].change,
             "issue_change": self.findings[Metric.ISSUE_TIME][case].change,
@@ -86,10 +89,12 @@ def side_values(summary: DataFrame, places: Ints) -> SideValues:
 
 def findings_of(metric: Metric, evidence: Evidence, decision: Decision, confidence: float) -> list[Finding]:
     """Of every case, with intervals at this confidence."""
-    low, high = (ends.tolist() for ends in interval(evidence.test, confidence))
+    # Of trials that were looked at as they came, every interval holds at once.
+    confidences = 1.0 - (1.0 - confidence) * evidence.share
+    low, high = (ends.tolist() for ends in interval(evidence.test, confidences))
     difference = evidence.test.difference.tolist()
     designs = {True: Design.INTERLEAVED, False: Design.SEPARATE_RUNS}
-    of_trials = np.log1p(np.nan_to_num(smallest_visible_change(evidence.within, confidence)))
+    of_trials = np.log1p(np.nan_to_num(smallest_visible_change(evidence.within, confidences)))
     columns: dict[str, list[Any]] = {
         "metric": [metric] * len(difference),
         "case": [*range(len(difference))],
@@ -107,7 +112,7 @@ def findings_of(metric: Metric, evidence: Evidence, decision: Decision, confiden
             ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
             for ends in zip(low, high, strict=True)
         ],
-        "threshold": _finite(smallest_visible_change(evidence.test, confidence)),
+        "threshold": _finite(smallest_visible_change(evidence.test, confidences)),
         "visible": _finite(relative_changes(decision.visible)),
         "reach": np.maximum(of_trials, np.log1p(decision.minimum_effect)).tolist(),
         "margin": decision.margin.tolist(),

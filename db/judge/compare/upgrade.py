@@ -37,6 +37,7 @@ def compare_builds(
     machine_id: str | None = None,
     noise_floors: Callable[[str], Sequence[NoiseFloor]] = lambda _machine_id: (),
     asked: Sequence[Metric] = (),
+    until_decided: bool = False,
 ) -> Comparison:
     """Judge `head` against `base`, metric by metric, over the cases that match.
 
@@ -45,8 +46,9 @@ def compare_builds(
     trials are passed over; or what reads one once the cases are matched. With `machine_id` None the machine
     with most matched cases is taken; the others are named in `left_out`. `noise_floors` is asked for those
     of the machine where advice has no other noise to plan by. `asked` are further metrics, whose rows stand
-    apart and decide nothing. Raises VerdictError when a side has
-    no trial or a trial is on both sides.
+    apart and decide nothing. With `until_decided` trials of the head were added and judged as they
+    came: each number of them has its part of every level (`db.judge.statistics.looks`). Raises VerdictError
+    when a side has no trial or a trial is on both sides.
     """
     policy, further = policy or Policy(), with_test(asked)
     base, head = as_selection(base), as_selection(head)
@@ -59,6 +61,7 @@ def compare_builds(
         machine_id=machine_id,
         noise_floors=noise_floors,
         further=further,
+        until_decided=until_decided,
     )
     matched, canaries = judged.matched, judged.context.canaries
     base_side, head_side = with_hashes(describe_sides(judged.sides, base, head), matched.trials, matched.case)

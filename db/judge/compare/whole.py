@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
-from compilewatch.db.judge.decide import TIMED, is_open_between_runs
+from compilewatch.db.judge.decide import TIMED, is_open_with_bound
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words import sentences as words
 from compilewatch.db.records.trial import StrategyKind
-from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.records.vocabulary import Design, Metric, Verdict
 
 
 def headline(
@@ -25,7 +25,7 @@ def headline(
         comparison.model_copy(update={"rows": rows}).tally,
         compared=comparison.matched,
         is_open=verdict is Verdict.INCONCLUSIVE,
-        visible=_visible(comparison),
+        visible=_visible(comparison, _open_rows(comparison)),
         accepted=len(accepted),
     )
 
@@ -81,10 +81,11 @@ def _largest(comparison: Comparison, *, advise: bool) -> Iterator[str]:
     first = _moved_much(comparison)
     if first:
         yield words.largest(first[:_MOST_NAMED], len(first), comparison.policy.open_change)
-    visible = _visible(comparison)
+    apart = [row for row in _open_rows(comparison) if row.design is Design.SEPARATE_RUNS]
+    visible = _visible(comparison, apart)
     if visible is not None:
         moved = any(row.moved and row.metric is Metric.LATENCY for row in comparison.rows)
-        others = len(_open_between_runs(comparison)) if moved else None
+        others = len(apart) if moved else None
         yield words.from_one_run(visible, others, advise=advise)
 
 
@@ -97,21 +98,21 @@ def _moved_much(comparison: Comparison) -> list[Row]:
     return sorted(by_case.values(), key=lambda row: -abs(row.log_change))
 
 
-def _visible(comparison: Comparison) -> float | None:
-    """The smallest relative change of latency that separate runs would have told: the largest of the cases
-    that moved much and are undecided, beside which it stands, else the median of those undecided; None where
-    they decide all.
+def _visible(comparison: Comparison, open_rows: Sequence[Row]) -> float | None:
+    """The smallest relative change of latency that would have been told: the largest of the cases that moved
+    much and are undecided, beside which it stands, else the median of those undecided; None where all are
+    decided.
     """
-    open_rows, first = _open_between_runs(comparison), _moved_much(comparison)
+    first = _moved_much(comparison)
     shown = [row.visible_change or 0.0 for row in open_rows if row in first]
     if shown:
         return max(shown)
     return median(row.visible_change or 0.0 for row in open_rows) if open_rows else None
 
 
-def _open_between_runs(comparison: Comparison) -> list[Row]:
+def _open_rows(comparison: Comparison) -> list[Row]:
     timed = [row for row in comparison.rows if row.metric is Metric.LATENCY and row.change is not None]
-    return [row for row in timed if is_open_between_runs(row, comparison.policy)]
+    return [row for row in timed if is_open_with_bound(row, comparison.policy)]
 
 
 def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:

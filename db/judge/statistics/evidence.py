@@ -21,6 +21,7 @@ from compilewatch.db.judge.significance import (
 )
 from compilewatch.db.judge.statistics.case_classes import ONE_CLASS
 from compilewatch.db.judge.statistics.contrast import Contrasts, Observations, contrast
+from compilewatch.db.judge.statistics.looks import share_of_level
 from compilewatch.db.judge.statistics.noise import (
     FEWEST_NEIGHBOURS,
     Neighbours,
@@ -46,11 +47,12 @@ def examine_cases(
     *,
     canary: Bools | None = None,
     shown: Callable[[int], Shown] = lambda _class: Shown(),
+    until_decided: bool = False,
 ) -> Evidence:
     """Contrast, moderated variance (own, history, prior) and test of every case of one metric.
 
     `canary` flags the cases that measure the machine, None for none; `shown` says what is known of the noise
-    between runs in a class.
+    between runs in a class. With `until_decided` the trials were judged over and over as they came.
 
     `classes` numbers the class of each case (`db.judge.statistics.case_classes`): each has its own pairing,
     prior and
@@ -61,7 +63,8 @@ def examine_cases(
     if classes is None or len(numbers) < 2:
         number = int(numbers[0]) if len(numbers) else ONE_CLASS
         of_gpu = number != ONE_CLASS
-        return _examine_class(observed, past, counted, policy, shown(number), of_gpu=of_gpu)
+        evidence = _examine_class(observed, past, counted, policy, shown(number), of_gpu=of_gpu)
+        return _shared_over_looks(evidence) if until_decided else evidence
     by_class = {
         number: _examine_class(
             observed.where(classes[observed.case] == number),
@@ -73,7 +76,14 @@ def examine_cases(
         )
         for number in numbers.tolist()
     }
-    return _merged(classes, by_class)
+    evidence = _merged(classes, by_class)
+    return _shared_over_looks(evidence) if until_decided else evidence
+
+
+def _shared_over_looks(evidence: Evidence) -> Evidence:
+    # Those of the base may be of another run, and stay as they are.
+    share = share_of_level(evidence.trials[:, 1])
+    return replace(evidence, share=share, rate=evidence.rate * share)
 
 
 def _examine_class(
@@ -152,6 +162,7 @@ def _examine_class(
         identical=(low.min(axis=1) == high.max(axis=1)) & (contrasts.trials.min(axis=1) >= 2),
         apart=np.where(test.difference > 0, low[:, 1] - high[:, 0], low[:, 0] - high[:, 1]),
         spread=np.full(cases, widest),
+        share=np.ones(cases),
     )
 
 

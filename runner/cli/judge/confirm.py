@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from compilewatch.db.columns.metrics import METRICS
@@ -126,20 +127,25 @@ def _base_code(database: Database, first: Comparison, settings: Settings) -> Ite
             f"The work tree is not at the code of {first.head.name}.",
             "Check that out, then run the gate again.",
         )
-    with tree.checked_out(base[0][0]) as other:
+    with with_code_of(tree, base[0][0], head[0][0]) as of_base:
+        yield of_base
+
+
+@contextmanager
+def with_code_of(tree: WorkTree, base: str, head: str) -> Iterator[Callable[[Plan], Plan]]:
+    """What has the first run of a plan measure the code of the commit `base` in a work tree of its own, and
+    the second that of `tree`, and calls the trials of each by its commit.
+
+    Raises ConfigError where git cannot check out the base.
+    """
+    with tree.checked_out(base) as other:
         if other is None:
-            raise ConfigError(
-                f"Git cannot check out {base[0][0]}.", "Fetch the whole history (fetch-depth: 0)."
-            )
-        commits = [each[0][0][:SHORT_COMMIT] for each in (base, head)]
-        yield lambda plan: _with_code_of(plan, commits, tree, other)
+            raise ConfigError(f"Git cannot check out {base}.", "Fetch the whole history (fetch-depth: 0).")
+        yield partial(_with_code_of, commits=(base, head), tree=tree, other=other)
 
 
 def _with_code_of(plan: Plan, commits: Sequence[str], tree: WorkTree, other: WorkTree) -> Plan:
-    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of its first run,
-    and the trials of each run called by its commit.
-    """
-    called = {run.run_id: commit for run, commit in zip(plan.runs, commits, strict=True)}
+    called = {run.run_id: each[:SHORT_COMMIT] for run, each in zip(plan.runs, commits, strict=True)}
 
     def moved(entry: str) -> str:
         path = Path(os.path.realpath(entry))

@@ -173,6 +173,9 @@ def _confirmation(
 ) -> Decided:
     if how is Confirm.NO:
         return Decided()
+    if report.is_until_decided:
+        print("compilewatch: Both sides were measured by turns: nothing is measured again.", file=sys.stderr)
+        return Decided()
     if not report.imported:
         # Measuring takes a good part of a second to import.
         from compilewatch.runner.cli.judge import confirm
@@ -205,6 +208,8 @@ def _measured_by_turns(database: Database, report: ComparisonReport, settings: S
     `--confirm run` did, in the place of those between separate runs.
     """
     comparison = report.comparison
+    if report.is_until_decided:
+        return report
     runs = [side.run_ids for side in (comparison.base, comparison.head)]
     if CODE not in comparison.changed_components or comparison.machine_id is None or max(map(len, runs)) > 1:
         return report

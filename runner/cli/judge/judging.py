@@ -42,7 +42,7 @@ from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.people.triage import ACCEPTED
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import SourceKind, Status
-from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.records.vocabulary import Design, Metric, Verdict
 from compilewatch.db.units import count, plural, words
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.cli.front import EXIT_CANNOT
@@ -79,7 +79,7 @@ class ComparisonReport:
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
     confirmation `decided`, and what is `noted` of the head's cases. `found_on` is the pull request or branch
     that is judged, `people_know` its commit where the commit that was measured is another. `is_interleaved`:
-    what could be was judged on trials that were measured by turns.
+    what could be was judged on trials that were measured by turns; `is_until_decided`: until they decided it.
     """
 
     comparison: Comparison
@@ -92,6 +92,7 @@ class ComparisonReport:
     found_on: str | None = None
     people_know: str | None = None
     is_interleaved: bool = False
+    is_until_decided: bool = False
 
     @property
     def sentences(self) -> list[str]:
@@ -167,6 +168,8 @@ def judge(
     if settings.target and comparison.machine_id:
         targets = check_targets(trials_frame(database, of_sides[1]), settings.target)
     notes = notes_of_cases(database, of_sides[1])
+    by_turns = (row for row in comparison.rows if row.design is Design.INTERLEAVED)
+    until_decided = any(row.until_decided for row in by_turns)
     imported = not any(
         count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
     )
@@ -179,6 +182,8 @@ def judge(
         noted=tuple(_noted(comparison, failed_cases(database, of_sides[1]), notes)),
         found_on=found_on,
         people_know=people_know,
+        is_interleaved=until_decided,
+        is_until_decided=until_decided,
     )
 
 
@@ -275,7 +280,10 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
         print("  Mend what fails, then measure again: `compilewatch run`.", file=sys.stderr)
         return
     if report.is_interleaved:
-        print("  More fresh trials decide more: set fresh_trials in [policy.confirm].", file=sys.stderr)
+        more = "More fresh trials decide more: set fresh_trials in [policy.confirm]."
+        if report.is_until_decided:
+            more = "More time decides more: `compilewatch run --until-decided --minutes 60`."
+        print(f"  {more}", file=sys.stderr)
         return
     advice = comparison.advice
     for sentence in advice.sentences if advice else ():

@@ -11,6 +11,7 @@ from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.words.verdicts import WORST_FIRST
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.vocabulary import Design
 from compilewatch.runner.cli.judge.judging import ComparisonReport, judge
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.regressions.judged_runs import Head, NoRunBeforeError, sides_by_code
@@ -28,19 +29,24 @@ def judge_and_log(
     settings: Settings,
     *,
     request_confirmations: bool = False,
+    fresh: bool = False,
 ) -> tuple[ComparisonReport | None, Logged]:
     """Judge what was just measured, a run against that of an ancestor, or without code of one's own against
     the one before, and builds that took turns against each other, and record what regressed; None beside it
     where there is no one run to show. Where no base is known nothing is compared, and a warning says why.
 
-    With `request_confirmations` the service is asked to measure new suspicions again.
+    With `request_confirmations` the service is asked to measure new suspicions again; what `fresh` trials by
+    turns show is confirmed by them.
     """
     report = _judge_run(database, run_ids[0], workloads, settings) if len(run_ids) == 1 else None
     if report is None:
-        return None, log_builds(database, run_ids, settings, request_confirmations=request_confirmations)
+        return None, log_builds(
+            *(database, run_ids, settings), request_confirmations=request_confirmations, fresh=fresh
+        )
     return report, log_run(
         *(database, report.comparison, settings),
         request_confirmations=request_confirmations,
+        fresh=fresh and any(row.design is Design.INTERLEAVED for row in report.comparison.rows),
         found_on=report.found_on,
     )
 

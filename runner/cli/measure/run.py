@@ -7,7 +7,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.column import Column
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import ConfigError
+from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.judge.targets import check_targets
 from compilewatch.db.log_lines import OneLine
 from compilewatch.db.metrics.cases import summarize_cases
@@ -27,12 +27,14 @@ from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import StrategyKind, Task
 from compilewatch.db.records.vocabulary import Verdict
-from compilewatch.db.units import MISSING, plural
+from compilewatch.db.units import MISSING, duration, plural
 from compilewatch.runner.catalog.targets import is_target
 from compilewatch.runner.catalog.work_tree import work_tree_of
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from compilewatch.runner.cli.judge.judging import ComparisonReport, print_logged
 from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.cli.measure.until_decided import Sides, most_rounds, require_minutes
+from compilewatch.runner.cli.measure.until_decided import until_decided as measured_until_decided
 from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -93,6 +95,14 @@ def run(
             help="Measure the most valuable cases first, and start nothing that takes longer than this.",
         ),
     ] = None,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Measure this checkout and the commit it started from by turns until each case is decided, "
+            "within --minutes and at most --trials a side.",
+        ),
+    ] = False,
     task: Annotated[
         Task | None,
         typer.Option(
@@ -141,6 +151,8 @@ def run(
     can be measured; 130 when interrupted.
     """
     chosen = None if columns is None else figures_named(columns)
+    if until_decided:
+        require_minutes(minutes)
     wait_s = None if wait is None else seconds_of("--wait", wait)
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
@@ -157,12 +169,13 @@ def run(
     resolved = resolve_device(settings, facts, device)
     if submodules:
         strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
+    selection = select(settings, suite=suite, workloads=workloads, strategies=strategies)
     plan = plan_run(
         settings,
         suite=suite,
         workloads=workloads,
         strategies=strategies,
-        trials=trials,
+        trials=trials or (most_rounds(minutes, selection, len(builds)) if until_decided else None),
         device=resolved,
         label=label,
         builds=builds,
@@ -171,32 +184,53 @@ def run(
     require_space(settings.data_dir)
     _warn_on_stderr()
     _warn_of_commits(plan)
-    with _database(settings) as database:
+    with _database(settings) as database, _sides(plan, database, settings, until_decided) as sides:
+        plan = sides.plan
         durations = Durations(stored_durations_s(database, plan))
         if minutes is not None:
             plan = by_value(plan, durations)
             require_fit(plan, durations, 60 * minutes)
-        _print_plan(plan, resolved, facts)
+        _print_plan(plan, resolved, facts, minutes if until_decided else None)
         seconds = math.inf if minutes is None else 60 * minutes
-        outcome, budget = measure(plan, database, settings, durations, seconds, wait_s)
+        outcome, budget = measure(
+            *(plan, database, settings, durations, seconds, wait_s),
+            wanted=sides.wanted,
+            begun=sides.begun,
+        )
+        # Of a base that was measured beside it the table has nothing.
+        judged = tuple(run for run in plan.runs if run.run_id in sides.head)
+        plan = plan.model_copy(update={"runs": judged})
         frame = trials_frame(database, Filters(runs=_run_ids(plan)))
-        report = None if outcome.interrupted else _judge(plan, frame, database, settings)
+        report = None if outcome.interrupted else _judge(plan, frame, database, settings, fresh=sides.fresh)
+        ended = sides.lines(durations, budget)
         notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
         rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
     _print(plan, frame, report, settings, json_, rows, notes, chosen)
-    for run_id in _run_ids(plan):
-        print(f"Run: {run_id}", file=sys.stderr)
-        if page := address(settings.notify.base_url, f"/trial?{urlencode({'run': run_id})}"):
-            print(f"Page: {page}", file=sys.stderr)
+    for line in ended:
+        print(printable(line), file=sys.stderr)
+    _print_runs(plan, settings)
     if not outcome.interrupted and outcome.measured:
         remember_runs(settings, _run_ids(plan))
     if settings.fleet.spool_dir:
         where = settings.fleet.spool_dir
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
         print(f"  Type `compilewatch import {where}` where the database is.", file=sys.stderr)
-    if unmeasured := budget.unmeasured_text():
-        print(f"compilewatch: {unmeasured}", file=sys.stderr)
     return _exit_code(outcome, report)
+
+
+def _sides(
+    plan: Plan, database: Database, settings: Settings, until_decided: bool
+) -> AbstractContextManager[Sides]:
+    if until_decided:
+        return measured_until_decided(plan, database, settings)
+    return nullcontext(Sides(plan, _run_ids(plan)))
+
+
+def _print_runs(plan: Plan, settings: Settings) -> None:
+    for run_id in _run_ids(plan):
+        print(f"Run: {run_id}", file=sys.stderr)
+        if page := address(settings.notify.base_url, f"/trial?{urlencode({'run': run_id})}"):
+            print(f"Page: {page}", file=sys.stderr)
 
 
 def _run_ids(plan: Plan) -> tuple[str, ...]:
@@ -279,11 +313,16 @@ def _warn_of_commits(plan: Plan) -> None:
             print(f"  {problem[1]} Without it the gate cannot judge this run.", file=sys.stderr)
 
 
-def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> ComparisonReport | None:
-    """Against its base; builds that took turns against each other. What regressed is remembered."""
+def _judge(
+    plan: Plan, frame: DataFrame, database: Database, settings: Settings, *, fresh: bool
+) -> ComparisonReport | None:
+    """Against its base; builds that took turns against each other. What regressed is remembered, as confirmed
+    where the trials are `fresh`.
+    """
     if frame.empty:
         return None
-    report, logged = judge_and_log(database, _run_ids(plan), tuple(frame["workload"].unique()), settings)
+    workloads = tuple(frame["workload"].unique())
+    report, logged = judge_and_log(database, _run_ids(plan), workloads, settings, fresh=fresh)
     print_logged(logged)
     return report
 
@@ -346,12 +385,17 @@ def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str,
     return machine, [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
 
 
-def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
+def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts], minutes: float | None) -> None:
+    """`minutes` are those that trials are added for until they decide, None where their number is known."""
     without_gpu = device == "cpu" and not any(fact.device_count for fact in facts)
     where = "the CPU (no GPU found)" if without_gpu else device
     versions = ", ".join(f"torch {fact.torch}" for fact in facts)
     cases = {spec.case for spec in plan.trials}
     amount = f"{plural(len(cases), 'case')} in {plural(len(plan.trials), 'trial')}"
+    if minutes is not None:
+        sides = list(dict.fromkeys(spec.build for spec in plan.trials if spec.build is not None))
+        turns = f" of {' and '.join(sides)} by turns" if len(sides) > 1 else ""
+        amount = f"{plural(len(cases), 'case')}{turns} for {duration(60e9 * minutes)} at most"
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 

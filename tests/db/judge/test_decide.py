@@ -52,6 +52,7 @@ def examined(
         identical=flags,
         apart=np.full(cases, -cv),
         spread=np.full(cases, cv),
+        share=np.ones(cases),
     )
 
 

@@ -40,6 +40,7 @@ BLAMED = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.5)
 BARELY = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.03)
 APART: dict[str, Any] = {"design": Design.SEPARATE_RUNS, "visible_change": 0.2, "change": 0.02}
 NO_SIGN = row(Verdict.INCONCLUSIVE, **APART)
+IN_TIME = row(Verdict.INCONCLUSIVE, **APART | {"design": Design.INTERLEAVED, "until_decided": True})
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,12 @@ NO_SIGN = row(Verdict.INCONCLUSIVE, **APART)
         ([row(Verdict.INCONCLUSIVE, **APART | {"q_value": 0.1}), NO_SIGN, SAME], Verdict.INCONCLUSIVE),
         ([row(Verdict.INCONCLUSIVE, **APART | {"visible_change": 0.6})], Verdict.INCONCLUSIVE),
         ([row(Verdict.INCONCLUSIVE, **APART | {"trials": (2, 3)})], Verdict.INCONCLUSIVE),
+        # So it is where the time was over that was given to decide it, by turns.
+        ([IN_TIME, IN_TIME], Verdict.UNCHANGED),
+        ([IN_TIME.model_copy(update={"until_decided": False}), IN_TIME, SAME], Verdict.UNCHANGED),
+        ([IN_TIME.model_copy(update={"until_decided": False})], Verdict.INCONCLUSIVE),
+        ([IN_TIME.model_copy(update={"visible_change": 0.6})], Verdict.INCONCLUSIVE),
+        ([IN_TIME.model_copy(update={"change": 0.1})], Verdict.INCONCLUSIVE),
         ([SAME, OPEN, OPEN], Verdict.INCONCLUSIVE),
         ([BETTER, OPEN, OPEN], Verdict.INCONCLUSIVE),
         ([SAME, OPEN], Verdict.UNCHANGED),

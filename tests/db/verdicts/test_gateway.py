@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pandas as pd
 import pytest
+from sqlalchemy import update
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
@@ -20,7 +21,8 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric
-from compilewatch.db.store.trials import save_trials
+from compilewatch.db.store.trials import save_trials, start_run
+from compilewatch.db.tables.trials import RUN
 from compilewatch.db.verdicts.gateway import SEARCHED_FACTOR, compare
 from tests.builders import START, make_history
 
@@ -197,3 +199,31 @@ def test_a_new_case_does_not_make_the_whole_history_be_read(sqlite_database: Dat
     found = compare(sqlite_database, side(run(0, 2)), side(run(1, 2)))
     nothing = pd.Series(data=False, index=range(len(trials_frame(sqlite_database))))
     assert found == judged_by_hand(sqlite_database, run(0, 2), run(1, 2), nothing)
+
+
+def test_trials_that_were_added_until_they_decided_have_their_part_of_the_level(
+    sqlite_database: Database,
+) -> None:
+    """A run that was begun without a number of trials was judged as they came."""
+    trials = make_history(
+        workloads=("mlp",), builds=["2.13.0"] * 2, trials_per_case=6, between_trials=0.01, samples=2
+    )
+
+    def intervals() -> list[tuple[float, float]]:
+        rows = compare(sqlite_database, side(run(0)), side(run(1))).rows
+        return [row.interval for row in rows if row.interval is not None]
+
+    widths = []
+    for run_id, planned in ((run(0), None), (run(1), 12)):
+        begun = {"suite": None, "label": None, "started_at": START, "planned_trials": planned}
+        start_run(sqlite_database, run_id=run_id, **begun)  # type: ignore[arg-type]
+    save_trials(sqlite_database, trials)
+    widths.append(intervals())
+    with sqlite_database.write() as connection:
+        connection.execute(update(RUN).where(RUN.c.run_id == run(1)).values(planned_trials=None))
+    widths.append(intervals())
+    fixed, added = widths
+    assert fixed, "a base whose trials were added is nothing to the level"
+    for (low, high), (lower, higher) in zip(fixed, added, strict=True):
+        assert lower < low
+        assert high < higher
