@@ -124,7 +124,8 @@ def _badge_text(database: Database, workload: str, strategy: str, asked: Values)
             figure = _figure(newest, asked["metric"])
             imported = newest["source_kind"] == SourceKind.IMPORTED and figure.text != NO_DATA
             text = f"{figure.text} (imported)" if imported else figure.text
-            return replace(figure, text=text, about=_origin(newest))
+            runs = ", all its runs" if not filters.runs else f", run {', '.join(filters.runs)}"
+            return replace(figure, text=text, about=_origin(newest, runs))
     where = f" on this {' and '.join(key for key in here if here[key])}" if any(here.values()) else ""
     return _not_there(f"{workload} with {strategy} was not measured here{where}.")
 
@@ -144,10 +145,10 @@ def _places(database: Database, filters: Filters) -> Iterator[Filters]:
             yield replace(filters, strategies=(), machines=of_build.machines, builds=builds)
 
 
-def _origin(case: pd.Series) -> str:
+def _origin(case: pd.Series, runs: str) -> str:
     torch = "" if pd.isna(case["torch"]) else f"torch {case['torch']}, "
     origin = f", imported from {case['source_name']}" if case["source_kind"] == SourceKind.IMPORTED else ""
-    return f"{case['machine']}, {torch}build {case['build_id']}{origin}"
+    return f"{case['machine']}, {torch}build {case['build_id']}{runs}{origin}"
 
 
 def _figure(case: pd.Series, metric: str) -> BadgeText:
@@ -161,7 +162,10 @@ def _speedup(case: pd.Series) -> BadgeText:
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
     if case["first_look"]:
         return BadgeText(f"{units.ratio(case['speedup'])} (first look)", _UNKNOWN_COLOUR)
-    return BadgeText(units.ratio(case["speedup"]), _WORSE_COLOUR if case["speedup"] < 1 else theme.BLUE)
+    text, low, high = units.ratio(case["speedup"]), case["speedup_low"], case["speedup_high"]
+    if not (low > 1 or high < 1):
+        return BadgeText(f"{text} (not shown)", _UNKNOWN_COLOUR)
+    return BadgeText(text, _WORSE_COLOUR if high < 1 else theme.BLUE)
 
 
 def _break_even(case: pd.Series) -> BadgeText:

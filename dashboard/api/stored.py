@@ -115,7 +115,13 @@ def points(database: Database, values: Values) -> Answer:
     of_series = (points_by_run if values["by"] == "run" else points_by_build)(database, filters)
     of_series = of_series[of_series["series_id"] == values["series"]]
     rows = rows_of(of_series)
-    document = {"schema": POINTS_SCHEMA, "series": row, "by": values["by"], "rows": rows}
+    document = {
+        "schema": POINTS_SCHEMA,
+        "series": row,
+        "by": values["by"],
+        "trials_of": values["by"],
+        "rows": rows,
+    }
     return Answer(document, rows, list(of_series.columns))
 
 
@@ -125,6 +131,7 @@ def points_schema(database: Database) -> JsonSchema:
             "schema": {"const": POINTS_SCHEMA},
             "series": series_row_schema(database),
             "by": {"enum": ["run", "build"]},
+            "trials_of": {"enum": ["run", "build"], "description": "Of what a point says all trials."},
             "rows": {"type": "array", "items": row_schema(empty_frame(POINT_COLUMNS))},
         }
     )

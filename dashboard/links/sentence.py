@@ -39,7 +39,9 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
     parts = [_subject(link), *_cases(link)]
     for key, word in _BEFORE.items():
         if value := getattr(link, key):
-            parts.append(f"{word} {labels.get(key, {}).get(value, value)}")
+            # A figure of one run is another one.
+            runs = ", all its runs" if key == "build" and not link.build_run else ""
+            parts.append(f"{word} {labels.get(key, {}).get(value, value)}{runs}")
     for key, word in _BEHIND.items():
         if value := getattr(link, key):
             parts.append(f"{word} {_listed(value) if isinstance(value, tuple) else value}")
@@ -48,7 +50,10 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
 
 def _subject(link: Link) -> str:
     if link.page is Page.TRENDS:
-        over = {"time": " over time", "torch": " over torch versions"}.get(link.axis, "")
+        over = {
+            "time": " over time, run by run",
+            "torch": " over torch versions, all runs of each build",
+        }.get(link.axis, "")
         return f"{METRICS[link.metric].name}{over}"
     if link.page is Page.UPGRADE:
         return f"Upgrade in {METRICS[link.metric].word}"

@@ -71,6 +71,7 @@ def run_document(
     rows += [not_applicable_row(case) for case in not_applicable]
     return {
         "schema": RUN_SCHEMA,
+        "trials_of": "run",
         "run_id": run_ids[0],
         "runs": list(run_ids),
         "machine": machine,

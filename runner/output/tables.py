@@ -21,7 +21,7 @@ from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
 from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.trial import CacheState, StrategyKind
-from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, words
+from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, plural, ratio, size, words
 
 if TYPE_CHECKING:
     from compilewatch.runner.plan.plan import NotApplicable
@@ -39,6 +39,9 @@ _FIGURES = (
     ),
     "breaks",
 )
+# What is decided by, in 100 columns; the rest stands below, or in a wider terminal.
+_NARROW_FIGURES = ("latency", "eager", "speedup [95 %]", "compile cost", "break-even")
+_WIDE_COLUMNS = 170
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
 _PIPE_COLUMNS = 190
 
@@ -116,11 +119,7 @@ def result_table(
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """
-    apart = {
-        (row["build_id"], row["workload_id"]): row
-        for row in cases
-        if row["strategy_kind"] == StrategyKind.EAGER
-    }
+    apart = _eager_rows(cases)
     named = len({row["torch"] for row in cases}) < len(builds)
     of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
     against = ["against last run"] if verdicts else []
@@ -137,9 +136,55 @@ def result_table(
     return table
 
 
+def result_parts(
+    cases: Sequence[Mapping[Any, Any]],
+    not_applicable: Sequence[NotApplicable],
+    verdicts: Mapping[tuple[str, str], str],
+    *,
+    builds: Mapping[str, str],
+    notes: Mapping[tuple[str, str, str], Sequence[str]],
+    columns: int,
+) -> tuple[Table, list[str]]:
+    """`result_table` in so many `columns`, and the lines below it: in a narrow terminal the figures that
+    decide, and of each case what else is to be known of it.
+    """
+    whole = result_table(cases, not_applicable, verdicts, builds=builds, notes=notes)
+    if columns >= _WIDE_COLUMNS:
+        return whole, []
+    place = [*_FIGURES].index
+    places = [place(name) for name in _NARROW_FIGURES]
+    headings = ("workload", "strategy", *(["torch"] if builds else []), *_NARROW_FIGURES)
+    table = plain_table(headings, right=_NARROW_FIGURES, folds=True)
+    table.collapse_padding = True
+    apart = _eager_rows(cases)
+    below = []
+    for row in cases:
+        cells = _figures(row)
+        torch = [str(row["torch"])] if builds else []
+        shown = (row["workload"], row["strategy"], *torch, *(cells[each] for each in places))
+        table.add_row(*map(Text, shown))
+        verdict = verdicts.get((row["workload"], row["strategy"]))
+        told = "; ".join(filter(None, (verdict and f"{verdict} against last run", _notes(row, apart, notes))))
+        below += [f"{row['workload']} / {row['strategy']}: {told}."] if told else []
+    trials = sorted({int(row["counted_trials"]) for row in cases})
+    each = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural((trials or [0])[0], "trial")
+    return table, [
+        *below,
+        f"{each} a case. Throughput, memory and graph breaks: --json, --columns, a wider terminal.",
+    ]
+
+
+def _eager_rows(cases: Iterable[Mapping[Any, Any]]) -> dict[Any, Mapping[Any, Any]]:
+    return {
+        (row["build_id"], row["workload_id"]): row
+        for row in cases
+        if row["strategy_kind"] == StrategyKind.EAGER
+    }
+
+
 def answer_lines(cases: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Whether compiling pays off, a sentence a workload (and build): with which strategy and from which step
-    on, of those that start cold, then of those that start from a filled cache.
+    """Whether compiling pays off by this run alone, a sentence a workload (and build): with which strategy
+    and from which step on, of those that start cold, then of those that start from a filled cache.
 
     `cases` are rows of a frame of cases. A workload without a compiled one has no sentence.
     """
@@ -154,7 +199,7 @@ def answer_lines(cases: Sequence[Mapping[Any, Any]]) -> list[str]:
         warm = [row for row in rows if row["cache"] not in (CacheState.COLD, CacheState.NONE)]
         where = f" with torch {rows[0]['torch']}" if several else ""
         clauses = [f"{name}: {_pays(some)}" for name, some in (("cold", cold), ("warm", warm)) if some]
-        lines.append(f"{rows[0]['workload']}{where}, {'; '.join(clauses)}.")
+        lines.append(f"{rows[0]['workload']}{where}, this run, {'; '.join(clauses)}.")
     return lines
 
 

@@ -79,7 +79,7 @@ def of_badges(app: Starlette, cases: Iterable[Case], machine: str, build: str) -
             query = {"machine": machine, "build": build, "metric": metric}
             text = _badge(app, f"{quote(workload)}/{quote(strategy)}.svg", query)
             if text not in ("no data", "failed", "first look"):
-                found = read(text.removesuffix(" (first look)"))
+                found = read(text.removesuffix(" (first look)").removesuffix(" (not shown)"))
                 yield Figure(quantity, (workload, strategy), (machine, build), "badge", found)
 
 

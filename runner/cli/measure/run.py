@@ -67,6 +67,7 @@ from compilewatch.runner.output.tables import (
     figures_named,
     print_lines,
     reasons,
+    result_parts,
     result_table,
 )
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
@@ -353,7 +354,17 @@ def _print(
     out = console()
     rows = cases.to_dict("records")
     names = _build_names(plan, frame)
-    out.print(result_table(rows, plan.not_applicable, verdicts, builds=names, notes=notes, chosen=chosen))
+    if chosen is None:
+        table, below = result_parts(
+            rows, plan.not_applicable, verdicts, builds=names, notes=notes, columns=out.width
+        )
+    else:
+        table, below = (
+            result_table(rows, plan.not_applicable, verdicts, builds=names, notes=notes, chosen=chosen),
+            [],
+        )
+    out.print(table)
+    print_lines(below)
     if submodules is not None:
         out.print(submodule_table(submodules))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])

@@ -25,7 +25,16 @@ from compilewatch.db.store.service.requests import new_request, save_request, ta
 from compilewatch.db.store.service.schedule_watch import save_due, save_health
 from compilewatch.db.store.service.schedules import save_schedule
 from compilewatch.runner.fleet.queue import create_tables
-from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
+from tests.builders import (
+    MS,
+    START,
+    make_history,
+    make_imported,
+    make_machine,
+    make_strategy,
+    make_trial,
+    make_workload,
+)
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, Store
 from tests.few_examples import FEW
@@ -268,3 +277,22 @@ def test_a_subscriber_of_ipv6_has_one_bucket(first: str, second: str, is_one: bo
 def test_looking_takes_no_token() -> None:
     buckets = Buckets(1, 1, clock=lambda: 0.0)
     assert [buckets.wait_s("a"), buckets.wait_s("a"), buckets.take("a"), buckets.wait_s("a")] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("factor", "is_shown"), [(1.0, False), (0.7, True)])
+def test_a_badge_of_a_speedup_that_is_not_shown_says_so(
+    store: Store, factor: float, *, is_shown: bool
+) -> None:
+    def latency_ns(_workload: str, strategy: str, _run: int) -> float:
+        return 10 * MS * (1.0 if strategy == "eager" else factor)
+
+    store(
+        make_history(
+            workloads=("mlp",),
+            builds=("2.13.0",),
+            trials_per_case=5,
+            between_trials=0.02,
+            latency_ns=latency_ns,
+        )
+    )
+    assert said(badge("mlp/default.svg"))[1].endswith(" (not shown)") is not is_shown

@@ -105,7 +105,7 @@ def test_badges_say_what_the_pages_say(api: Callable[..., Any], workload: str) -
         _table(Link(), "fastest")[workload],
         _table(Link(page=Page.BREAK_EVEN, focus=workload), "steps"),
     )
-    build = f"gpu-box-3, torch {NEW}, build {_builds(api)[NEW]}"
+    build = f"gpu-box-3, torch {NEW}, build {_builds(api)[NEW]}, all its runs"
     speedup, title = _badge(api, f"{workload}/default.svg")
     assert speedup == units.ratio(overview["speedup"])
     assert title == f"{workload} default: {speedup}, {build}"
@@ -127,7 +127,7 @@ def test_a_badge_can_be_of_one_build(api: Callable[..., Any]) -> None:
 def test_a_case_that_the_newest_build_lacks_is_told_of_its_own(api: Callable[..., Any], case: str) -> None:
     figure, title = _badge(api, f"{case}.svg")
     assert figure.endswith("x (first look)")
-    assert title.endswith(f"torch {OLD}, build {_builds(api)[OLD]}")
+    assert title.endswith(f"torch {OLD}, build {_builds(api)[OLD]}, all its runs")
 
 
 def test_the_command_says_which_build_it_speaks_of(

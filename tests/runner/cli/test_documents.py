@@ -19,7 +19,7 @@ from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import FailureKind, Trial
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.output.documents import print_document, run_document
-from compilewatch.runner.output.tables import answer_lines, result_table
+from compilewatch.runner.output.tables import answer_lines, result_parts, result_table
 from compilewatch.runner.plan.plan import NotApplicable
 from tests.builders import MS, make_history
 
@@ -54,7 +54,7 @@ def test_every_row_has_every_key(sqlite_database: Database, capsys: pytest.Captu
     history = make_history(workloads=("bert-base",), builds=("2.13.0",))
     print_document(_document(sqlite_database, history, default="improved"))
     document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"schema", "run_id", "runs", "machine", "build", "builds", "rows"}
+    assert set(document) == {"schema", "trials_of", "run_id", "runs", "machine", "build", "builds", "rows"}
     assert all(set(row) == set(ROW_KEYS.split()) for row in document["rows"])
     rows = {row["strategy"]: row for row in document["rows"]}
     assert rows["default"]["verdict"] == "improved"
@@ -120,14 +120,18 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
         (
             {"break_even": "steps", "break_even_interval": "bounded", "break_even_steps": 46493},
             {"break_even": "steps", "break_even_interval": "open", "break_even_low": 6348},
-            "mlp, cold: default pays off from step 46,493 on; "
+            "mlp, this run, cold: default pays off from step 46,493 on; "
             "warm: not shown to pay off, default+warm at best after 6,300 steps.",
         ),
-        ({"break_even": "never", "break_even_interval": "never"}, None, "mlp, cold: default never pays off."),
+        (
+            {"break_even": "never", "break_even_interval": "never"},
+            None,
+            "mlp, this run, cold: default never pays off.",
+        ),
         (
             {"break_even": "unknown", "break_even_interval": "none", "break_even_reason": FIRST_LOOK},
             None,
-            f"mlp, cold: unknown whether it pays off, {FIRST_LOOK}.",
+            f"mlp, this run, cold: unknown whether it pays off, {FIRST_LOOK}.",
         ),
     ],
 )
@@ -138,6 +142,37 @@ def test_a_run_ends_with_whether_compiling_pays(
     rows = [eager, default | {"cache": "cold"} | cold]
     rows += [default | {"strategy": "default+warm", "cache": "warm"} | warm] if warm else []
     assert answer_lines(rows) == [told]
+
+
+def test_the_table_fits_a_narrow_terminal_and_cuts_nothing() -> None:
+    """As the suite of a laptop has it: names, figures and intervals of the usual length."""
+    eager, default = _eager_at(2.4)
+    figures = {
+        "latency_ns": 392e3,
+        "control_latency_ns": 559e3,
+        "speedup": 1.35,
+        "strategy": "default+dynamic",
+    }
+    figures |= {"speedup_low": 1.31, "speedup_high": 1.39, "interval_method": "t", "suspect_trials": 1}
+    figures |= {"break_even": "steps", "break_even_interval": "bounded", "break_even_steps": 46_493}
+    rows = [each | {"workload": "elementwise"} for each in (eager, default | figures)]
+    verdicts = {("elementwise", "default+dynamic"): "improved"}
+    told = {}
+    for columns in (100, 190):
+        out = io.StringIO()
+        table, below = result_parts(rows, [], verdicts, builds={}, notes={}, columns=columns)
+        Console(file=out, width=columns, color_system=None).print(table)
+        told[columns] = out.getvalue().splitlines() + below
+        assert max(map(len, out.getvalue().splitlines())) <= columns
+        assert "…" not in out.getvalue()
+    (row,) = (line for line in told[100] if line.split()[:2] == ["elementwise", "default+dynamic"])
+    for cell in ("392 µs", "559 µs", "1.35x [1.31x to 1.39x]", "1.00 s", "46,493 steps"):
+        assert cell in row
+    said = " ".join(told[100])
+    assert "improved against last run" in said
+    assert "1 suspect" in said
+    assert "5 trials a case" in said
+    assert any("row/s" in line or "rows/s" in line for line in told[190])
 
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
