@@ -36,12 +36,17 @@ def by_value(plan: Plan, durations: Durations) -> Plan:
     return plan.model_copy(update={"trials": tuple(sorted(plan.trials, key=value))})
 
 
-def require_fit(plan: Plan, durations: Durations, seconds: float) -> None:
-    """Raise ConfigError where not even the shortest trial of `plan` is expected to end within `seconds`."""
-    shortest_s = min(durations.expected_s((spec.workload.name, spec.strategy.name)) for spec in plan.trials)
+def require_fit(plan: Plan, durations: Durations, seconds: float, *, together: int = 1) -> None:
+    """Raise ConfigError where not even the shortest trial of `plan` is expected to end within `seconds`, with
+    those of the other sides where these are measured `together`.
+    """
+    shortest_s = together * min(
+        durations.expected_s((spec.workload.name, spec.strategy.name)) for spec in plan.trials
+    )
     if shortest_s > seconds:
+        sides = " of all sides" if together > 1 else ""
         raise ConfigError(
-            f"No trial fits into {duration(seconds * 1e9)}: the shortest takes about "
+            f"No trial{sides} fits into {duration(seconds * 1e9)}: the shortest takes about "
             f"{duration(round(shortest_s) * 1e9)}.",
             "Give more minutes, or name other workloads.",
         )

@@ -190,7 +190,7 @@ def run(
         durations = Durations(stored_durations_s(database, plan))
         if minutes is not None:
             plan = by_value(plan, durations)
-            require_fit(plan, durations, 60 * minutes)
+            require_fit(plan, durations, 60 * minutes, together=len(plan.runs) if until_decided else 1)
         _print_plan(plan, resolved, facts, minutes if until_decided else None)
         seconds = math.inf if minutes is None else 60 * minutes
         outcome, budget = measure(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.errors import DatabaseError, NotFoundError
+from compilewatch.db.errors import ConfigError, DatabaseError, NotFoundError
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.queries.facets import runs
 from compilewatch.db.queries.filters import Filters
@@ -22,7 +22,7 @@ from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.selection import select
-from compilewatch.runner.plan.time_budget import TimeBudget
+from compilewatch.runner.plan.time_budget import TimeBudget, require_fit
 from tests.runner.cli.test_ci_recipe import Project
 from tests.runner.terminal import compilewatch, in_this_process
 
@@ -144,6 +144,13 @@ def test_no_more_is_planned_than_there_is_time_for() -> None:
     assert 2 * rounds * len(many.workloads) * len(many.strategies) <= 5_000
 
 
+def test_a_time_into_which_both_sides_do_not_fit_is_refused(tmp_path: Path) -> None:
+    durations = Durations({CASE: 20.0, OTHER: 12.0})
+    require_fit(plan(tmp_path), durations, 24.0, together=2)
+    with pytest.raises(ConfigError, match=r"No trial of all sides fits into 23\.0 s"):
+        require_fit(plan(tmp_path), durations, 23.0, together=2)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -159,10 +166,10 @@ def test_what_is_typed_wrongly_measures_nothing(tmp_path: Path, options: list[st
     assert not (tmp_path / "compilewatch.db").exists()
 
 
-def until_decided(project: Project, minutes: str, **how: float) -> str:
+def until_decided(project: Project, minutes: str, *more: str) -> str:
     """What the command says on standard error, with its exit at the end."""
-    arguments = ("--workload", "ranker", "--strategy", "eager", "--until-decided", "--minutes", minutes)
-    finished = compilewatch("run", *arguments, cwd=project.root, **how)  # type: ignore[arg-type]
+    arguments = ("--workload", "ranker", "--strategy", "eager", "--until-decided")
+    finished = compilewatch("run", *arguments, "--minutes", minutes, *more, cwd=project.root)
     return f"{finished.stderr}\nexit {finished.returncode}"
 
 
@@ -197,23 +204,23 @@ def test_what_is_open_at_the_end_of_the_time_goes_on_with_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Project(tmp_path / "project", monkeypatch)
-    noisy = "import random\nFACTOR = random.SystemRandom().choice((1, 3))\n"
-    project.commit("base", ranking_py=noisy + RANDOM_STEP)
+    noisy = "import random\nFACTOR = random.SystemRandom().uniform(1, 3)\n"
+    base = project.commit("base", ranking_py=noisy + RANDOM_STEP)
     project.git("checkout", "--quiet", "-b", "change")
-    project.commit("same", README_md="a word")
-    first = until_decided(project, "0.4")
+    same = project.commit("same", README_md="a word")
+    first = until_decided(project, "5", "--trials", "5")
     assert "Open: ranker / eager: latency" in first
     assert "One more hour, about " in first
     with open_database(project.url) as database:
         stored, ids = len(trials_frame(database, Filters())), set(runs(database)["run_id"])
-    second = until_decided(project, "0.4")
+    second = until_decided(project, "5", "--trials", "1")
     assert f"goes on, with {stored} trials of both commits so far" in second
     with open_database(project.url) as database:
-        assert len(trials_frame(database, Filters())) > stored
+        assert len(trials_frame(database, Filters())) == stored + 2
         assert set(runs(database)["run_id"]) == ids
     gate = in_this_process("gate", cwd=project.root)
-    assert "run --until-decided --minutes 60" in gate.stderr
     assert "--confirm run" not in gate.stdout + gate.stderr
+    assert f"{base[:7]} → {same[:7]}: " in gate.stdout
 
 
 RANDOM_STEP = """
