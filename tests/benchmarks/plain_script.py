@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,9 @@ def held_bytes(spec: TrialSpec) -> int | None:
     """What the product counts as held after three eager calls."""
     workload = messages.read(messages.Workload, spec.workload.model_dump(mode="json"))
     builder = loading.import_builder(workload.target, workload.path)
-    variant = make_variant(loading.build_workload(builder, workload, torch.device("cpu")))
+    built = loading.build_workload(builder, workload, torch.device("cpu"))
+    of_whole_step = bool(CALL_BACKWARD & set(workload.target.split(":")))
+    variant = make_variant(replace(built, with_gradients=built.with_gradients or of_whole_step))
     with grad_context(variant.built):
         for _ in range(3):
             variant.step()
