@@ -54,6 +54,7 @@ class ImportOptions:
     eager from compiled. `workload` names that of a
     CSV without such a column. `words` says which strategy a file
     means by a word. `latency` names the metric that is the latency, as NAME or NAME=UNIT.
+    `where` chooses rows of a CSV, by what a column of it holds.
     `notes` collects what was left out while one path is read; `undated` the runs whose moment their file does
     not say, each with the file that is read. `folder_date` is the date by which its folder is called.
     """
@@ -83,6 +84,7 @@ class ImportOptions:
     latency: str | None = None
     folder_date: datetime | None = None
     undated: dict[str, str] = field(default_factory=dict, compare=False)
+    where: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list, compare=False)
 
     def note(self, sentence: str) -> None:

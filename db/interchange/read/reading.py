@@ -84,6 +84,7 @@ def _processes(recognised: Recognised, options: ImportOptions) -> Iterator[JobPr
 
 _OF_SOME = {
     "--column": (Format.CSV,),
+    "--where": (Format.CSV,),
     "--workload": (
         *(Format.CSV, Format.VLLM_BENCH, Format.SGLANG),
         *(Format.GENAI_PERF, Format.TRTLLM_BENCH, Format.TRTEXEC),

@@ -7,6 +7,10 @@ behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A
 is a latency per item. Without a strategy a latency is that of a compiled result where its file has a column
 for eager beside it, else it must be told whether it was compiled.
 
+In a long table, a metric a row, a column called `unit` or `..._unit` tells the unit of the value, one called
+`metric` or `metric_name` which figure it is: of several `--where COLUMN=VALUE` chooses one. `forward`,
+`backward` and `full` in a column that means nothing else are a case each.
+
 Needed are `workload` (or `--workload`) and a latency or `throughput_per_s`; `eager_latency_*` or `speedup`
 gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`, `torch`, `cuda`, `driver`,
 `python`, `device`, `device_name`, `machine`, `suite`, `samples`, `compile_*`, `peak_*`, `eager_peak_*`,
@@ -16,12 +20,13 @@ gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from compilewatch.db.interchange.files.fields import Fields, csv_rows, moment
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.fields import Fields, csv_header, csv_rows, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     SPEEDUP_ZERO,
     ForeignResult,
@@ -43,6 +48,8 @@ _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12}
 _TIMES = NS_OF_UNITS | {"sec": NS_OF_UNITS["s"], "\u00b5s": NS_OF_UNITS["us"], "\u03bcs": NS_OF_UNITS["us"]}
 _SIZES = BYTES_OF_UNITS | {"b": 1, "byte": 1}
 _TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
+_BARE = re.compile(r"[-+0-9.eE]{1,40}")
+_PASSES = frozenset({"forward", "backward", "full", "fwd", "bwd"})
 _RATIOS = frozenset({"x", "\u00d7"})
 
 
@@ -55,10 +62,64 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     mapping = mapping_of(file, options)
     if options.workload and "workload" in mapping:
         options.not_used(file.shown, "the workload of each row", f"--workload {options.workload}")
+    header = csv_header(file)
+    for column in options.where:
+        if column not in header:
+            raise RecordError(
+                f"{file.shown}, line 1: {one_line(column)}: is no column of this file.",
+                f"Its columns are {one_line(', '.join(header), 500)}.",
+            )
+    others = [column for column in header if column not in mapping.values()]
+    long_table = _LongTable(mapping, others)
     for row in csv_rows(file):
-        data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
-        result = _result(Fields(row.place, data), dict(row.data), options)
-        yield result
+        if all(row.data[column] == value for column, value in options.where.items()):
+            cells = long_table.cells(row)
+            data = {field: _plain(field, cells[column]) for field, column in mapping.items()}
+            result = _result(Fields(row.place, data), dict(row.data), options)
+            pass_ = " ".join(row.data[name] for name in others if row.data[name].lower() in _PASSES)
+            if pass_:
+                result.workload = row.storable("workload", f"{result.workload} {pass_}")
+            yield result
+
+
+class _LongTable:
+    """A table with a figure a row: its unit stands in one column, which figure it is in another."""
+
+    def __init__(self, mapping: Mapping[str, str], others: Sequence[str]) -> None:
+        self._metrics = [name for name in others if name.lower() in ("metric", "metric_name")]
+        units = [name for name in others if name.lower() == "unit" or name.lower().endswith("_unit")]
+        measured = [field for field in mapping if field.rpartition("_")[2] in NS_OF_UNITS | BYTES_OF_UNITS]
+        # With times beside sizes a unit is that of one of them, and nobody knows of which.
+        alike = len({field.rpartition("_")[2] in NS_OF_UNITS for field in measured}) == 1
+        self._unit = units[0] if len(units) == 1 and alike else None
+        self._columns = {mapping[field]: field for field in measured}
+        self._first: dict[str, str] = {}
+
+    def cells(self, row: Fields) -> dict[str, str]:
+        """The row, its figures with their unit. Raises RecordError for a unit of another quantity and for a
+        second metric.
+        """
+        cells = dict(row.data)
+        for name in self._metrics:
+            first = self._first.setdefault(name, cells[name])
+            if cells[name] != first:
+                raise row.place.error(
+                    name,
+                    f"is {one_line(cells[name], 60)} here and {one_line(first, 60)} above: two metrics",
+                    f'Choose one of them: --where "{name}={one_line(first, 60)}".',
+                )
+        unit = cells[self._unit] if self._unit else ""
+        for column, field in self._columns.items() if unit else ():
+            if _BARE.fullmatch(cells[column]) is None:
+                continue
+            if _in_unit_of(field, "1", unit.lower()) is None:
+                raise row.place.error(
+                    str(self._unit),
+                    f"{one_line(unit, 60)} is no unit of {field.rpartition('_')[0]}",
+                    "Choose the rows of one metric with --where COLUMN=VALUE.",
+                )
+            cells[column] += f" {unit}"
+        return cells
 
 
 def _plain(field: str, cell: str) -> str:

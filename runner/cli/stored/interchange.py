@@ -98,6 +98,12 @@ def import_(
             metavar="FIELD=COLUMN", help="csv: a column's meaning, such as latency_ms=time. Repeatable."
         ),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE", help="csv: only rows with that, such as metric_name=speed. Repeatable."
+        ),
+    ] = None,
     map_: Annotated[
         list[str] | None,
         typer.Option(
@@ -137,6 +143,7 @@ def import_(
         workload=workload,
         latency=latency,
         columns=_columns(column),
+        where=_rows(where),
         usual_columns=settings.csv_columns,
         words=_words(map_),
         torch=torch_version(torch) if torch is not None else None,
@@ -304,6 +311,19 @@ def _columns(options: list[str] | None) -> dict[str, str]:
             )
         columns[field] = column
     return columns
+
+
+def _rows(options: list[str] | None) -> dict[str, str]:
+    """From what was typed: column -> what it holds in the rows that are wanted."""
+    wanted: dict[str, str] = {}
+    for text in options or []:
+        column, equals, value = (part.strip() for part in text.partition("="))
+        if not (column and equals) or wanted.setdefault(column, value) != value:
+            raise CompilewatchError(
+                f"--where {text} names no column, or one that is named with another value.",
+                "Write it as --where metric_name=speed.",
+            )
+    return wanted
 
 
 def _words(options: list[str] | None) -> dict[str, str]:
