@@ -58,7 +58,7 @@ class PageEntry(NamedTuple):
 
     `picture` is the key of the chart in previews of its links. By default a page shows the newest machine and
     its newest build; `all_machines` and `all_builds` say that it shows them all. `filtered` is whether the
-    filters of the sidebar mean anything to it.
+    filters mean anything to it.
     """
 
     title: str
@@ -71,7 +71,7 @@ class PageEntry(NamedTuple):
 
 
 PAGES: dict[Page, PageEntry] = {
-    Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?", "overview-speedups"),
+    Page.OVERVIEW: PageEntry("Today", ":material/dashboard:", "Is all well?", "overview-speedups"),
     Page.WORKLOAD: PageEntry(
         "Workload",
         ":material/deployed_code:",
@@ -99,7 +99,7 @@ PAGES: dict[Page, PageEntry] = {
         "Cold start", ":material/ac_unit:", "Where does the first call spend its time?", "cold-start-bars"
     ),
     Page.REGRESSIONS: PageEntry(
-        "Regressions", ":material/inbox:", "What got worse, and who owns it?", all_machines=True
+        "Inbox", ":material/inbox:", "What got worse, and who owns it?", all_machines=True
     ),
     Page.TRIAL: PageEntry(
         "Trial", ":material/biotech:", "What exactly happened in one process?", all_builds=True
@@ -118,6 +118,18 @@ PAGES: dict[Page, PageEntry] = {
     ),
 }
 """`dashboard.pages.registry` has what each shows and what draws it."""
+
+MENU: dict[str, tuple[Page, ...]] = {
+    "Today": (Page.OVERVIEW,),
+    "Models": (Page.WORKLOAD, Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START),
+    "Upgrade": (Page.UPGRADE,),
+    "Inbox": (Page.REGRESSIONS,),
+    "Runs": (Page.RUNS,),
+    "Reports": (Page.REPORTS,),
+}
+"""The entries on top of every page, and the pages behind each, which stand below it where there are several.
+A trial is reached by a click on it, the Guide by the link at the foot.
+"""
 
 
 def verdict_metric(link: Link) -> Metric:
@@ -277,11 +289,11 @@ def _of_no_use(page: Page, key: str) -> str | None:
 
 
 def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
-    """`read` for what `href` and `permalink` write, below any path; an unknown page gives the Overview."""
+    """`read` for what `href` and `permalink` write, below any path; an unknown page gives Today."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return Link(page=Page.OVERVIEW), (f"{quoted(url)} is no address; showing the Overview.",)
+        return Link(page=Page.OVERVIEW), (f"{quoted(url)} is no address; showing Today.",)
     path = parts.path.rstrip("/").rpartition("/")[2]
     if parts.path.endswith("/") and path not in set(Page):
         # The path below which the dashboard is served.
@@ -301,7 +313,7 @@ def page_named(path: str) -> Page | None:
 def _no_page(path: str) -> str:
     close = nearest(path.lower(), (page.value for page in Page if page.value))
     hint = f" Did you mean {PAGES[Page(close[0])].title}?" if close else ""
-    return f"There is no page {quoted(path)}; showing the Overview.{hint}"
+    return f"There is no page {quoted(path)}; showing Today.{hint}"
 
 
 def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:
@@ -336,7 +348,7 @@ def permalink(link: Link, data_version: int, origin: str) -> str:
 
 
 OVERVIEW = "overview"
-"""The name of the Overview in addresses of charts; that of other pages is their path."""
+"""The name of Today in addresses of charts; that of other pages is their path."""
 
 
 def chart_address(page: Page, key: str, query: str, suffix: str = "") -> str:

@@ -69,12 +69,19 @@ def _changed(key: str, name: str) -> None:
 
 
 def one_of(
-    key: str, label: str, words: Mapping[str, str], *, shown: str | None = None, help_: str | None = None
+    key: str,
+    label: str,
+    words: Mapping[str, str],
+    *,
+    shown: str | None = None,
+    help_: str | None = None,
+    width_px: int = 0,
 ) -> None:
     """A drop-down for a selector with one value; `words` says each, and the value "" stands for none chosen.
 
     A link that chooses none, or what is not offered, has the one that is `shown`, else the first. Of very
-    many the first `MOST_OFFERED` are offered, and what the link has chosen.
+    many the first `MOST_OFFERED` are offered, and what the link has chosen. With `width_px` it is a box as
+    wide as that, whose label only a screen reader says.
     """
     if not words:
         return
@@ -88,7 +95,15 @@ def one_of(
         )
         help_ = f"{help_} {of_all}" if help_ else of_all
     widget = _widget(key, value, offered)
-    st.selectbox(label, list(offered), format_func=offered.__getitem__, help=help_, **widget)
+    st.selectbox(
+        label,
+        list(offered),
+        format_func=offered.__getitem__,
+        help=help_,
+        label_visibility="collapsed" if width_px else "visible",
+        width=width_px or "stretch",
+        **widget,
+    )
 
 
 def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:

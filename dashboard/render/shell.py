@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.links.links import MENU, PAGES, Link, Page
 from compilewatch.dashboard.login.access import person_here, sign_out_path
 from compilewatch.dashboard.read.choices import Choices
 from compilewatch.dashboard.read.data import (
@@ -27,6 +26,7 @@ from compilewatch.dashboard.read.versions import drawn_version
 from compilewatch.dashboard.render import controls
 from compilewatch.dashboard.text import glossary, theme
 from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.verdicts.context import context_line
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
@@ -36,6 +36,7 @@ from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, Task
 
+_BOX_PX = 210
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
@@ -54,17 +55,46 @@ class View:
         return self.choices.newest_machine is None
 
 
-def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
-    """Links to every page that keep the global filters."""
-    with st.container(gap="xxsmall"):
-        for page, target in pages.items():
-            st.page_link(target, query_params=links.query(links.move(link, page)), width="stretch")
+def navigation(pages: Mapping[Page, st.Page], link: Link, *, waiting: int, empty: bool) -> None:
+    """The entries on top of every page, with the pages behind the one that is open. They keep the filters,
+    as those of `st.navigation` do not. `waiting` are the changes of the inbox that are open.
+    """
+    shown = {"Today": MENU["Today"], "Runs": MENU["Runs"]} if empty else MENU
+    with st.container(horizontal=True, gap="small"):
+        for entry, behind in shown.items():
+            count = f" ({units.count(waiting)})" if entry == "Inbox" and waiting else ""
+            _way_to(pages, link, link.page if link.page in behind else behind[0], f"{entry}{count}")
+    behind = next((each for each in MENU.values() if link.page in each), ())
+    if len(behind) > 1 and not empty:
+        with st.container(horizontal=True, gap="small"):
+            for page in behind:
+                _way_to(pages, link, page, PAGES[page].title)
+
+
+def _way_to(pages: Mapping[Page, st.Page], link: Link, page: Page, label: str) -> None:
+    target = links.move(link, page)
+    if link.focus and page in links.SELECTORS["focus"]:
+        target = replace(target, focus=link.focus)
+    st.page_link(pages[page], label=label, query_params=links.query(target))
 
 
 def filters(view: View) -> None:
-    """The global filters of the sidebar. One trial is of its own machine and build, whatever they say."""
-    if view.empty or not PAGES[view.link.page].filtered or view.link.trial:
+    """What is chosen besides machine, build and suite, in the sidebar."""
+    if not _has_filters(view):
         return
+    keys = links.keys_of(view.link.page)
+    if "task" in keys:
+        controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
+    if "workload" in keys:
+        controls.several("workload", "Workloads", view.choices.workloads, everything="All workloads")
+
+
+def _has_filters(view: View) -> bool:
+    """One trial is of its own machine and build, whatever filters say."""
+    return not view.empty and PAGES[view.link.page].filtered and not view.link.trial
+
+
+def _chosen_context(view: View) -> None:
     choices = view.choices
     first = first_machine()
     opens_on = choices.machine_names.get(first.machine_id, "") if first else "none"
@@ -74,36 +104,31 @@ def filters(view: View) -> None:
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
     no_machine = "All machines" if PAGES[view.link.page].all_machines else opens_on
     keys = links.keys_of(view.link.page)
-    controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
-    whole_name = choices.machines.get(view.link.machine or "")
-    if whole_name:
-        # The box has no room for a long one, nor for why it is this one.
-        why = f": {first.why}" if first and not view.requested.machine else ""
-        st.caption(escaped(f"{whole_name}{why}"))
+    controls.one_of("machine", "Machine", {"": no_machine, **choices.machines}, width_px=_BOX_PX)
     if "build" in keys:
-        controls.one_of("build", "Build", {"": no_build, **newest_first})
+        controls.one_of("build", "Build", {"": no_build, **newest_first}, width_px=_BOX_PX)
     if "suite" in keys:
-        controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
-    if "task" in keys:
-        controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
-    if "workload" in keys:
-        controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
+        suites = {"": "All suites", **{suite: suite for suite in choices.suites}}
+        controls.one_of("suite", "Suite", suites, width_px=_BOX_PX)
 
 
 def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) -> DeltaGenerator:
-    """Title and question, how fresh the data is, what the link asked for in vain, and what is `said` of the
-    builds that were taken for a name.
+    """Title, machine, build and suite to be chosen, the line of context, what the link asked for in vain, and
+    what is `said` of the builds that were taken for a name.
 
     Returns the place beside the title that is kept for what can be done with the page.
     """
     page = view.link.page
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.title(PAGES[page].title, anchor=False, width="content")
+        if _has_filters(view):
+            _chosen_context(view)
+        st.space("stretch")
         place = st.container(width="content")
-    of_filters = not view.empty and PAGES[page].filtered and not view.link.trial
-    ungated = of_filters and read_ungated(filters_of(view.link))
-    sentence = f"{PAGES[page].question} {_freshness(view)}{' Some GPU times are ungated.' if ungated else ''}"
-    st.caption(sentence, help=UNGATED_MEANS if ungated else None)
+    if not view.empty and PAGES[page].filtered:
+        ungated = _has_filters(view) and read_ungated(filters_of(view.link))
+        line = context_line(view.link, datetime.now(UTC)) + (" · some GPU times are ungated" if ungated else "")
+        st.caption(f"{escaped(line)} · data version {drawn_version()}", help=UNGATED_MEANS if ungated else None)
     if problems:
         st.warning(
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),
@@ -129,20 +154,6 @@ def base_url(page: Page) -> str:
 def trouble(error: CompilewatchError) -> None:
     """A page that cannot be drawn for a reason that somebody can act on: the sentence and the next step."""
     st.error(escaped(str(error)), icon=":material/database_off:")
-
-
-def _freshness(view: View) -> str:
-    last = view.choices.newest_result_at
-    if last is None:
-        return ""
-    return f"Newest result {moment(last)} · data version {drawn_version()} · times are UTC."
-
-
-def moment(when: pd.Timestamp | datetime) -> str:
-    """A time with "today" or "yesterday" where that is what a reader would say."""
-    now = datetime.now(UTC)
-    day = {0: "today", 1: "yesterday"}.get((now.date() - when.date()).days)
-    return f"{when:%H:%M} UTC {day}" if day else units.moment(when)
 
 
 def strategies(view: View) -> None:
@@ -186,17 +197,15 @@ def resolved_view(link: Link, choices: Choices) -> View:
     return View(link, replace(resolved, build=link.build or newest), newest, choices)
 
 
-# Who is signed in, at the foot of the sidebar, and the way out.
-
-
-def draw() -> None:
-    """Nothing where there is no login."""
-    person = person_here()
-    if person.name is None:
-        return
-    st.caption(f"{escaped(person.name)} · {person.role.value}")
-    if path := sign_out_path():
-        st.link_button("Sign out", path, icon=":material/logout:", type="tertiary")
+def foot(pages: Mapping[Page, st.Page]) -> None:
+    """Below everything: the way to the Guide, who is signed in, and the way out."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link(pages[Page.GUIDE], label="Guide: what words and numbers mean")
+        person = person_here()
+        if person.name is not None:
+            st.caption(f"{escaped(person.name)} · {person.role.value}", width="content")
+            if path := sign_out_path():
+                st.link_button("Sign out", path, icon=":material/logout:", type="tertiary")
 
 
 # An open page follows the database: it looks whether anything new was stored, and only then draws anew.

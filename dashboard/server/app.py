@@ -12,7 +12,7 @@ from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page, tab_title
 from compilewatch.dashboard.pages.registry import REGISTRY
 from compilewatch.dashboard.pages.runs import upload as import_upload
-from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.data import read_choices, read_regressions
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import drawn_version, one_version
 from compilewatch.dashboard.render import controls, shell, watch_form
@@ -20,6 +20,7 @@ from compilewatch.dashboard.render.elements import begin, nothing_measured
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.write.stored_views import why_not_opened
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.people.triage import OPEN_STATES
 
 HERE = Path(__file__).parents[1]
 _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
@@ -27,7 +28,9 @@ _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
 
 def main() -> None:
     # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
-    st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide")
+    st.set_page_config(
+        page_icon=str(HERE / "favicon.svg"), layout="wide", initial_sidebar_state="collapsed"
+    )
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in REGISTRY}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
@@ -52,10 +55,9 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     controls.remember(link)
     controls.register(pages)
     view = shell.resolved_view(link, choices)
+    shell.navigation(pages, link, waiting=sum(each.state in OPEN_STATES for each in read_regressions()), empty=view.empty)
     with st.sidebar:
-        shell.navigation(pages, link)
         shell.filters(view)
-        shell.draw()
     beside_title = shell.header(view, (*problems, *unknown), said)
     if page is not Page.GUIDE:
         shell.follow(page, pulse)
@@ -63,6 +65,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         nothing_measured()
         if page is Page.RUNS:
             import_upload.draw()
+        shell.foot(pages)
         return
     shown = REGISTRY[page].draw(view)
     if page is not Page.GUIDE:
@@ -70,6 +73,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
             if page in _WATCHED:
                 watch_form.draw(replace(view, link=shown))
             share.draw(replace(view, link=shown))
+    shell.foot(pages)
 
 
 def _streamlit_page(page: Page) -> st.Page:
@@ -77,7 +81,6 @@ def _streamlit_page(page: Page) -> st.Page:
     return st.Page(
         lambda: None,
         title=entry.title,
-        icon=entry.icon,
         url_path=page.value or None,
         default=page is Page.OVERVIEW,
         help=entry.question,

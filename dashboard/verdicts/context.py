@@ -1,0 +1,106 @@
+"""The line of context of a page: which machine and builds it is about, how the machine is, its last run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+import pandas as pd
+
+from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.read.choices import NEWEST_RUNS
+from compilewatch.dashboard.read.data import read_choices, read_choices_on, read_runs
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
+from compilewatch.db import units
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.service.schedules import schedules
+from compilewatch.db.records.service.runs import RunStatus
+
+def context_line(link: Link, now: datetime) -> str:
+    """Machine and device, builds, suite, how the machine is, its last run and the next one, as far as each is
+    known of what `link` shows at `now`.
+    """
+    return " · ".join([*_subject(link), *_last_run(link.machine, now), *_next_run(link.machine, now)])
+
+
+def _subject(link: Link) -> Iterator[str]:
+    if link.machine is None:
+        return
+    yield read_choices().machines.get(link.machine, link.machine)
+    if not PAGES[link.page].filtered or link.trial or PAGES[link.page].all_machines:
+        return
+    pair = pair_of(link)
+    names = read_choices_on(link.machine).builds
+    comparison = comparison_of(pair)
+    if comparison is None or not comparison.matched:
+        if link.build:
+            yield names[link.build]
+    else:
+        yield f"{names[str(pair.head)]} against {names[str(pair.base)]}"
+    if link.suite:
+        yield f"suite {link.suite}"
+    if comparison is not None and comparison.matched:
+        yield _steadiness(comparison)
+
+
+def pair_of(link: Link) -> Link:
+    """The builds that Upgrade sets against each other for what `link` shows."""
+    if link.page is Page.UPGRADE:
+        return with_builds(link)
+    return with_builds(replace(link, page=Page.UPGRADE, build=None, base=None, head=link.build))
+
+
+def _steadiness(comparison: Comparison) -> str:
+    """ "machine steady, canary +0.3 %": whether the machine explains what moved, and its control series."""
+    aside = comparison.tally.set_aside
+    word = f"machine moved, {units.plural(aside, 'case')} set aside" if aside else "machine steady"
+    if comparison.canary_change is None:
+        return f"{word}, no canary"
+    return f"{word}, canary {units.percent(comparison.canary_change, signed=True)}"
+
+
+def _last_run(machine: str | None, now: datetime) -> Iterator[str]:
+    runs, places = read_runs(NEWEST_RUNS)
+    if machine is not None:
+        runs = runs[runs["run_id"].isin(places.loc[places["machine_id"] == machine, "run_id"])]
+    if runs.empty:
+        return
+    run = row_dicts(runs.sort_values("last_seen_at", na_position="first").tail(1))[0]
+    began, last = run["started_at"], run["last_seen_at"]
+    if pd.isna(last):
+        return
+    status = run["status"] if isinstance(run["status"], str) else None
+    verb = {None: "measured", RunStatus.RUNNING.value: "runs, newest result"}.get(status, status)
+    took = f", took {units.duration((last - began).total_seconds() * 1e9)}" if last > began else ""
+    planned = run["planned_trials"]
+    of = "" if pd.isna(planned) else f" of {units.count(planned)}"
+    failed = int(run["failed_trials"])
+    yield (
+        f"last run {verb} {when(last, now)}{took}, {units.count(run['trials'])}{of} trials, "
+        f"{units.count(failed) if failed else 'none'} failed"
+    )
+
+
+def _next_run(machine: str | None, now: datetime) -> Iterator[str]:
+    """The next firing of a schedule that is not paused, of this machine or of any."""
+    name = read_choices().machine_names.get(machine or "")
+    coming = [
+        each.next_run_at
+        for each in schedules(reader())
+        if each.next_run_at is not None
+        and not each.paused
+        and each.next_run_at >= now
+        and (name is None or fnmatchcase(name, each.spec.machine or "*"))
+    ]
+    if coming:
+        yield f"next run {when(min(coming), now)}"
+
+
+def when(moment: datetime, now: datetime) -> str:
+    """A time with "today" or "yesterday" where that is what a reader would say."""
+    day = {0: "today", 1: "yesterday", -1: "tomorrow"}.get((now.date() - moment.date()).days)
+    return f"{moment:%H:%M} UTC {day}" if day else units.moment(moment)
