@@ -144,9 +144,9 @@ def asked_metric(link: Link) -> Metric | None:
     return metric if metric in ASKED_METRICS else None
 
 
-def tab_title(page: Page) -> str:
-    """What a browser's tab says."""
-    return f"{PAGES[page].title} · compilewatch"
+def tab_title(page: Page, headline: str = "") -> str:
+    """What a browser's tab says: what the page found, as far as that is known."""
+    return f"{headline or PAGES[page].title} · compilewatch"
 
 
 AXES = ("auto", "time", "torch")

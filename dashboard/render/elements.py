@@ -20,7 +20,7 @@ _WAYS_TO_DATA = {
     "Measure a model of your own:": "compilewatch run -w model.py:step",
     "Or bring results you already have:": "compilewatch import results.jsonl",
 }
-_SHOWN = "shown"
+_SHOWN, _SAID = "shown", "said"
 # Streamlit's own grey has a contrast of 3.7 on white; the text around a chart has far more, light or dark.
 _TEXT_INK = {"labelColor": "currentColor", "titleColor": "currentColor"}
 _INKED: Spec = {
@@ -41,6 +41,7 @@ _STATES = {
 
 def headline(text: str, tone: str) -> None:
     """The answer of a page in large type."""
+    st.session_state.setdefault(_SAID, text)
     colour, mark = _STATES[tone]
     st.markdown(f"## :{colour}[{mark}] {unbroken(text)}")
 
@@ -48,6 +49,12 @@ def headline(text: str, tone: str) -> None:
 def begin() -> None:
     """Forget what an earlier run of the page drew."""
     st.session_state[_SHOWN] = []
+    st.session_state.pop(_SAID, None)
+
+
+def said() -> str:
+    """The first headline that was drawn since `begin`; empty where there was none."""
+    return str(st.session_state.get(_SAID, ""))
 
 
 def shown() -> list[exporting.Shown]:

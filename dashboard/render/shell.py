@@ -36,7 +36,7 @@ from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, Task
 
-_BOX_PX = 210
+_BOX_PX = 172
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
@@ -127,8 +127,12 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         place = st.container(width="content")
     if not view.empty and PAGES[page].filtered:
         ungated = _has_filters(view) and read_ungated(filters_of(view.link))
-        line = context_line(view.link, datetime.now(UTC)) + (" · some GPU times are ungated" if ungated else "")
-        st.caption(f"{escaped(line)} · data version {drawn_version()}", help=UNGATED_MEANS if ungated else None)
+        line = context_line(view.link, datetime.now(UTC)) + (
+            " · some GPU times are ungated" if ungated else ""
+        )
+        st.caption(
+            f"{escaped(line)} · data version {drawn_version()}", help=UNGATED_MEANS if ungated else None
+        )
     if problems:
         st.warning(
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),

@@ -51,6 +51,7 @@ from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS, labels_of
 from compilewatch.dashboard.read.versions import drawn_version, one_version
 from compilewatch.dashboard.render.shell import resolved_view
 from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.context import context_line
 from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
@@ -98,6 +99,8 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     link = replace(view.link, data=drawn_version())
     choices = read_choices_on(link.machine)
     shown = (_upgrade if link.page is Page.UPGRADE else _view)(choices, link)
+    context = Lines(lines=(f"{context_line(link, at)}.",))
+    shown = replace(shown, sections=(context, *shown.sections))
     return _signed(shown, choices, title=title, by=by, at=at)
 
 

@@ -16,11 +16,10 @@ from compilewatch.dashboard.read.data import read_choices, read_regressions
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import drawn_version, one_version
 from compilewatch.dashboard.render import controls, shell, watch_form
-from compilewatch.dashboard.render.elements import begin, nothing_measured
+from compilewatch.dashboard.render.elements import begin, nothing_measured, said
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.write.stored_views import why_not_opened
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.records.people.triage import OPEN_STATES
 
 HERE = Path(__file__).parents[1]
 _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
@@ -28,9 +27,7 @@ _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
 
 def main() -> None:
     # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
-    st.set_page_config(
-        page_icon=str(HERE / "favicon.svg"), layout="wide", initial_sidebar_state="collapsed"
-    )
+    st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide", initial_sidebar_state="collapsed")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in REGISTRY}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
@@ -51,14 +48,15 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     begin()
     pulse = shell.pulse(page, drawn_version())
     choices = read_choices()
-    link, unknown, said = resolved_link(link, choices)
+    link, unknown, taken = resolved_link(link, choices)
     controls.remember(link)
     controls.register(pages)
     view = shell.resolved_view(link, choices)
-    shell.navigation(pages, link, waiting=sum(each.state in OPEN_STATES for each in read_regressions()), empty=view.empty)
+    waiting = sum(each.is_open for each in read_regressions())
+    shell.navigation(pages, link, waiting=waiting, empty=view.empty)
     with st.sidebar:
         shell.filters(view)
-    beside_title = shell.header(view, (*problems, *unknown), said)
+    beside_title = shell.header(view, (*problems, *unknown), taken)
     if page is not Page.GUIDE:
         shell.follow(page, pulse)
     if view.empty and page is not Page.GUIDE:
@@ -68,6 +66,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         shell.foot(pages)
         return
     shown = REGISTRY[page].draw(view)
+    st.set_page_config(page_title=tab_title(page, said()))
     if page is not Page.GUIDE:
         with beside_title, st.container(horizontal=True, width="content"):
             if page in _WATCHED:

@@ -71,6 +71,15 @@ def with_picture(page_html: str, address: str) -> str:
     return page_html.replace("<title>", f"{meta}\n    <title>", 1)
 
 
+def with_headline(page_html: str, page: Page, headline: str) -> str:
+    """`page_html` with what the view found as its title and in the preview of its link."""
+    title = html.escape(tab_title(page))
+    found = html.escape(tab_title(page, headline))
+    return page_html.replace(f"<title>{title}", f"<title>{found}", 1).replace(
+        f'"og:title" content="{title}"', f'"og:title" content="{found}"', 1
+    )
+
+
 def _page(streamlit_html: str, page: Page) -> str:
     title = html.escape(tab_title(page))
     question = html.escape(PAGES[page].question)

@@ -22,16 +22,19 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from compilewatch.dashboard.api import routes as api
+from compilewatch.dashboard.api.queries import query_of
+from compilewatch.dashboard.http.turns import RENDER_LIMIT
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login import install
+from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases, sentence_of
 from compilewatch.dashboard.reports.routes import reports
 from compilewatch.dashboard.server.base_path import BasePath, usable_prefix
-from compilewatch.dashboard.server.charts import charts
+from compilewatch.dashboard.server.charts import asked_for, charts
 from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_picture
+from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_headline, with_picture
 from compilewatch.dashboard.server.same_site import SameSite
 from compilewatch.dashboard.server.unknown_paths import unknown_pages
 from compilewatch.dashboard.server.unsubscribe import unsubscribe
@@ -198,16 +201,34 @@ def _html(
         stored = request.query_params.getlist(links.STORED_VIEW)
         if page is Page.OVERVIEW and stored == [WALL]:
             return await wall(request)
-        return await run_in_threadpool(index, request, stored)
+        headline = ""
+        # A browser says what it fetches for, and gets the headline with the page itself: only previews wait.
+        if "sec-fetch-mode" not in request.headers and not stored and page in CONTENTS:
+            async with RENDER_LIMIT.take_in_loop():
+                headline = await run_in_threadpool(_headline, page, request)
+        return await run_in_threadpool(index, request, stored, headline)
 
-    def index(request: Request, stored: Sequence[str]) -> Response:
+    def index(request: Request, stored: Sequence[str], headline: str) -> Response:
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         if PAGES[page].picture and not stored:
             picture = links.chart_address(page, PAGES[page].picture, request.url.query, ".png")
             text = with_picture(text, f"{address_of(request)}/{picture}")
+        if headline:
+            text = with_headline(text, page, headline)
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     return answer
+
+
+def _headline(page: Page, request: Request) -> str:
+    """What the page says first; nothing where it cannot be drawn, which the page itself tells."""
+    try:
+        content = asked_for(page, query_of(request))
+    except Exception as error:
+        if not isinstance(error, CompilewatchError) and sentence_of(error) is None:
+            raise
+        return ""
+    return content.headline if content else ""
 
 
 def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:

@@ -20,17 +20,19 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.service.schedules import schedules
 from compilewatch.db.records.service.runs import RunStatus
 
-def context_line(link: Link, now: datetime) -> str:
-    """Machine and device, builds, suite, how the machine is, its last run and the next one, as far as each is
-    known of what `link` shows at `now`.
+
+def context_line(link: Link, now: datetime, *, why: str = "") -> str:
+    """Machine and device and `why` they are shown, builds, suite, how the machine is, its last run and the
+    next one, as far as each is known of what `link` shows at `now`.
     """
-    return " · ".join([*_subject(link), *_last_run(link.machine, now), *_next_run(link.machine, now)])
+    return " · ".join([*_subject(link, why), *_last_run(link.machine, now), *_next_run(link.machine, now)])
 
 
-def _subject(link: Link) -> Iterator[str]:
+def _subject(link: Link, why: str) -> Iterator[str]:
     if link.machine is None:
         return
-    yield read_choices().machines.get(link.machine, link.machine)
+    name = read_choices().machines.get(link.machine, link.machine)
+    yield f"{name}: {why}" if why else name
     if not PAGES[link.page].filtered or link.trial or PAGES[link.page].all_machines:
         return
     pair = pair_of(link)

@@ -20,7 +20,7 @@ TRIAL = "01M7XR4D5FRRH03BD0NWMVVCSQ"
 
 # Picture -> title of the page, its address, height of the window.
 PICTURES: dict[str, tuple[str, str, int]] = {
-    "overview": ("Overview", "/", 1000),
+    "overview": ("Today", "/", 1000),
     "trends": ("Trends", "/trends?axis=torch&focus=elementwise", 960),
     "upgrade": ("Upgrade", "/upgrade", 1000),
     "modes": ("Modes", "/modes", 900),

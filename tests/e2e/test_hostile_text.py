@@ -152,7 +152,7 @@ def test_stored_views_are_followed_as_text(
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
         for view_id, link in zip(ids, links, strict=True):
-            title = PAGES[Page(path)].title if (path := link.partition("?")[0]) in set(Page) else "Overview"
+            title = PAGES[Page(path)].title if (path := link.partition("?")[0]) in set(Page) else "Today"
             open_at(page, f"{server.origin}/?view={view_id}", title)
             expect(page.get_by_text("This page failed")).to_have_count(0)
             if "embed" not in link:

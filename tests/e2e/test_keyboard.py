@@ -81,11 +81,11 @@ def press_until(page: Tab, key: str, words: str) -> None:
 
 def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regressed: Path) -> None:
     with new_page(browser, regressed_server.origin) as (page, trouble):
-        open_at(page, f"{regressed_server.origin}/", "Overview")
-        expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Regressions")).to_be_visible()
-        passed = tab_to(page, "Regressions", tag="A")
+        open_at(page, f"{regressed_server.origin}/", "Today")
+        expect(page.get_by_test_id("stMain").get_by_role("link", name="Inbox")).to_be_visible()
+        passed = tab_to(page, "Inbox", tag="A")
         page.keyboard.press("Enter")
-        expect(page.get_by_test_id("stHeading").get_by_role("heading", name="Regressions")).to_be_visible()
+        expect(page.get_by_test_id("stHeading").get_by_role("heading", name="Inbox")).to_be_visible()
         page.wait_for_selector(SETTLED)
         hidden = [each for each in passed if not (each["visible"] and each["ring"])]
         assert hidden == [], "where the focus is, must be seen"

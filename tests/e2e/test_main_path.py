@@ -32,11 +32,13 @@ def _seen(page: Tab) -> dict[str, list[str]]:
 def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     browser: Browser, tab: Tab, recorded_server: Served
 ) -> None:
-    open_at(tab, recorded_server.origin, "Overview")
-    tab.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
+    open_at(tab, recorded_server.origin, "Today")
+    tab.get_by_role("link", name="Models").click()
+    tab.get_by_role("link", name="Trends").click()
     settle(tab, "Trends")
     tab.get_by_role("radio", name="Latency", exact=True).click()
     expect(tab).to_have_url(re.compile("metric=latency"))
+    tab.get_by_test_id("stExpandSidebarButton").click()
     tab.get_by_test_id("stSidebar").get_by_role("button", name="Inference").click()
     expect(tab).to_have_url(re.compile("task=inference"))
     settle(tab, "Trends")
@@ -98,15 +100,15 @@ def test_a_row_and_the_names_in_it_open_what_they_are_about(tab: Tab, recorded_s
         tab.mouse.click(box["x"] + right, box["y"] + 55)
 
     for right in (300, 60):
-        open_at(tab, recorded_server.origin, "Overview")
+        open_at(tab, recorded_server.origin, "Today")
         click(0, right)
         settle(tab, "Workload")
         expect(tab).to_have_url(re.compile("workload.*focus="))
     tab.go_back()
-    settle(tab, "Overview")
+    settle(tab, "Today")
     open_at(tab, f"{recorded_server.origin}/runs", "Runs")
     click(tab.get_by_test_id("data-grid-canvas").count() - 2, 60)
-    settle(tab, "Overview")
+    settle(tab, "Today")
     expect(tab).to_have_url(re.compile(r"/\?machine="))
     assert len(tab.context.pages) == 1
 

@@ -116,7 +116,7 @@ def test_a_short_link_opens_the_same_view_in_a_fresh_browser(
         expect(fresh.get_by_text("Latency of every case")).to_be_visible()
         expect(fresh).to_have_url(re.compile("workload=mlp&workload=bert-base"))
         expect(fresh.get_by_test_id("stAlert")).to_have_count(0)
-        open_at(fresh, f"{desk.served.origin}/?view=nothing", "Overview")
+        open_at(fresh, f"{desk.served.origin}/?view=nothing", "Today")
         expect(fresh.get_by_test_id("stAlert")).to_contain_text("No view has the id “nothing”")
         assert trouble.found == []
 
@@ -193,7 +193,7 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
     ):
         # Without the slash it is the proxy that has to add it, where the dashboard cannot know the prefix.
         page.goto(f"{host}/team/cw/" if taken_off else f"{host}/team/cw")
-        settle(page, "Overview")
+        settle(page, "Today")
         page.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
         settle(page, "Trends")
         page.get_by_role("radio", name="Latency", exact=True).click()
@@ -205,7 +205,7 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
         settle(page, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
         page.goto(f"{host}/team/cw/trendz")
-        settle(page, "Overview")
+        settle(page, "Today")
         expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")
         assert page.url.startswith(f"{host}/team/cw/")
         assert trouble.found == []

@@ -174,7 +174,7 @@ def test_a_value_said_twice_is_one_value(key: str) -> None:
 def test_unknown_path_shows_the_overview_and_a_hint() -> None:
     link, problems = links.read_url("/trendz?machine=abc")
     assert link == Link(machine="abc")
-    assert problems == ("There is no page “trendz”; showing the Overview. Did you mean Trends?",)
+    assert problems == ("There is no page “trendz”; showing Today. Did you mean Trends?",)
 
 
 def test_a_page_in_capitals_is_that_page() -> None:

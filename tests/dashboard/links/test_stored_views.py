@@ -73,7 +73,7 @@ def desk(empty_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
     ("link", "title", "address"),
     [
         ("modes?workload=cnn&goal=memory", "Modes", "./modes?workload=cnn&goal=memory"),
-        ("?task=inference&task=training", "Overview", "./?task=inference&task=training"),
+        ("?task=inference&task=training", "Today", "./?task=inference&task=training"),
         ("trends?focus=%22%3E%3Cscript%3E", "Trends", "./trends?focus=%22%3E%3Cscript%3E"),
         ("trends?embed=true&EMBED_OPTIONS=x&view=itself&since=", "Trends", "./trends?since="),
         pytest.param(LONG, "Trends", f"./{LONG}", id="long"),
@@ -90,12 +90,12 @@ def test_the_address_of_a_view_takes_the_place_of_its_short_link(
 
 @pytest.mark.parametrize("link", ["//evil.example/trends", "javascript:window.ran=1//?x", "//[", "trendz"])
 def test_a_view_of_no_page_of_ours_is_not_opened(desk: Desk, link: str) -> None:
-    assert desk.open(f"/?view={desk.keep(link)}") == Opened("Overview", None)
+    assert desk.open(f"/?view={desk.keep(link)}") == Opened("Today", None)
 
 
 def test_an_id_that_keeps_nothing_is_left_to_the_page(desk: Desk) -> None:
     for asked in ("/?view=nothing", "/?view=", "/?view=%00", "/?view=%ED%A0%80", "/"):
-        assert desk.open(asked) == Opened("Overview", None)
+        assert desk.open(asked) == Opened("Today", None)
 
 
 def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk) -> None:
@@ -109,4 +109,4 @@ def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk) -> None:
 def test_an_absent_database_is_left_to_the_page(empty_url: str, tmp_path: Path) -> None:
     with desk_of(empty_url, tmp_path) as desk:
         desk.file.write_bytes(b"this is no database " * 500)
-        assert desk.open("/?view=abc") == Opened("Overview", None)
+        assert desk.open("/?view=abc") == Opened("Today", None)
