@@ -193,8 +193,8 @@ class Link:
 
     `base` and `head` are builds; `build_run`, `base_run` and `head_run` are the runs meant of each, all where
     none is named. `focus` and `focus_strategy` are the case looked at closely. `steps` is steps per process,
-    `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked at, `data` the
-    data version the link was made at.
+    `restarts` restarts per day, `price` money per GPU-hour, `change` what one step did to many cases,
+    `report` the frozen report looked at, `data` the data version the link was made at.
     """
 
     page: Page = Page.OVERVIEW
@@ -226,6 +226,7 @@ class Link:
     status: Annotated[tuple[str, ...], Several(Word(tuple(Status))), On(_TRIAL)] = ()
     source: Annotated[tuple[str, ...], Several(Word(tuple(SourceKind))), On(_TRIAL)] = ()
     state: Annotated[tuple[str, ...], Several(Word(tuple(TriageState))), On(_REGRESSIONS)] = ()
+    change: Annotated[Names, On(_REGRESSIONS)] = ()
     regression: Annotated[Names, On(_REGRESSIONS)] = ()
     run: Annotated[Name, On(_TRIAL)] = None
     trial: Annotated[Name, On(_TRIAL)] = None

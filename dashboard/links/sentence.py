@@ -81,6 +81,8 @@ def _details(link: Link) -> Iterator[str]:
     if link.page is Page.UPGRADE and (link.focus or link.focus_strategy):
         focus = [link.focus or "", f"with {link.focus_strategy}" if link.focus_strategy else ""]
         yield f"looking at {' '.join(filter(None, focus))}"
+    if link.change:
+        yield f"looking at {units.plural(len(link.change), 'chosen change')}"
     if link.regression:
         yield f"looking at {units.plural(len(link.regression), 'chosen regression')}"
     if link.price != PRICE.default:

@@ -127,12 +127,15 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         place = st.container(width="content")
     if not view.empty and PAGES[page].filtered:
         ungated = _has_filters(view) and read_ungated(filters_of(view.link))
-        line = context_line(view.link, datetime.now(UTC)) + (
-            " · some GPU times are ungated" if ungated else ""
+        first = None if view.requested.machine else first_machine()
+        line = " · ".join(
+            [
+                context_line(view.link, datetime.now(UTC), why=first.why if first else ""),
+                *(["some GPU times are ungated"] if ungated else []),
+                f"data version {drawn_version()}",
+            ]
         )
-        st.caption(
-            f"{escaped(line)} · data version {drawn_version()}", help=UNGATED_MEANS if ungated else None
-        )
+        st.caption(escaped(line), help=UNGATED_MEANS if ungated else None)
     if problems:
         st.warning(
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),

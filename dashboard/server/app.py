@@ -18,6 +18,7 @@ from compilewatch.dashboard.read.versions import drawn_version, one_version
 from compilewatch.dashboard.render import controls, shell, watch_form
 from compilewatch.dashboard.render.elements import begin, nothing_measured, said
 from compilewatch.dashboard.reports import share
+from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.write.stored_views import why_not_opened
 from compilewatch.db.errors import CompilewatchError
 
@@ -52,7 +53,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     controls.remember(link)
     controls.register(pages)
     view = shell.resolved_view(link, choices)
-    waiting = sum(each.is_open for each in read_regressions())
+    waiting = sum(each.is_open for each in inbox.changes(read_regressions()))
     shell.navigation(pages, link, waiting=waiting, empty=view.empty)
     with st.sidebar:
         shell.filters(view)

@@ -19,6 +19,7 @@ from compilewatch.db.judge.results import Comparison
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.service.schedules import schedules
 from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import SourceKind
 
 
 def context_line(link: Link, now: datetime, *, why: str = "") -> str:
@@ -67,6 +68,7 @@ def _steadiness(comparison: Comparison) -> str:
 
 def _last_run(machine: str | None, now: datetime) -> Iterator[str]:
     runs, places = read_runs(NEWEST_RUNS)
+    runs = runs[runs["source"] == SourceKind.MEASURED.value]
     if machine is not None:
         runs = runs[runs["run_id"].isin(places.loc[places["machine_id"] == machine, "run_id"])]
     if runs.empty:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -13,6 +15,7 @@ from compilewatch.dashboard.parts.parts import CASE_FACTS
 from compilewatch.dashboard.verdicts.tables import row_cells
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
 from compilewatch.db.judge.results import BuildSide, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
@@ -50,6 +53,83 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
     order = list(TriageState)
     matches.sort(key=lambda each: each.regression.recorded_at, reverse=True)
     return sorted(matches, key=lambda each: (each.is_cured, order.index(each.state)))
+
+
+@dataclass(frozen=True)
+class ListedChange:
+    """A change of the inbox: what one step did, and what people said of each case, by its rows."""
+
+    change: Change
+    states: tuple[RegressionState, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return any(each.is_open for each in self.states)
+
+    @property
+    def is_cured(self) -> bool:
+        """Whether all that is left of it is gone with a later build."""
+        return not self.is_open and any(each.is_cured for each in self.states)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Who took a case of it."""
+        last = [each.triage[-1] for each in self.states if each.state is TriageState.ACKNOWLEDGED]
+        return tuple(dict.fromkeys(event.author for event in last))
+
+    @property
+    def now(self) -> str:
+        """What later builds say of it: "still there with torch 2.15.0"; by number where they disagree."""
+        said = Counter(each.now for each in self.states if each.now)
+        if len(said) == 1:
+            return next(iter(said))
+        return ", ".join(f"{units.count(number)} {words}" for words, number in said.most_common())
+
+
+def changes(states: Sequence[RegressionState]) -> list[ListedChange]:
+    """`states` as changes: those open first, then those that look fixed, within the dearest first."""
+    by_id = {each.regression.regression_id: each for each in states}
+    listed = [
+        ListedChange(change, tuple(by_id[each.regression_id] for each in change.regressions))
+        for change in changes_of(each.regression for each in states)
+    ]
+    return sorted(listed, key=lambda each: (not each.is_open, not each.is_cured))
+
+
+def changes_table(listed: Sequence[ListedChange]) -> pd.DataFrame:
+    """One row per change, in the order given."""
+    return pd.DataFrame([_change_row(each) for each in listed])
+
+
+def _change_row(each: ListedChange) -> dict[str, object]:
+    change = each.change
+    return {
+        "change_id": change.change_id,
+        "step": change.head,
+        "who": change.who,
+        "metric": METRICS[change.metric].name,
+        "worst": change.worst.change,
+        "median": change.median_change,
+        "machines": units.first_of(change.machines, _MOST_NAMED) or units.MISSING,
+        "since": min(each.recorded_at for each in change.regressions),
+        "now": each.now or units.MISSING,
+        "owner": ", ".join(each.owners) or ("nobody" if each.is_open else units.MISSING),
+        "states": counted(each.states),
+        "base": change.base,
+        "cases": len(change.rows),
+    }
+
+
+def bisect_command(change: Change) -> str:
+    """The command that finds the release of torch which did it, in the case that moved most; empty where both
+    sides have the same torch, or no stated one.
+    """
+    first = change.regressions[0]
+    good, bad = (side.components.get("torch") for side in (first.base, first.head))
+    if not good or not bad or good == bad:
+        return ""
+    words = ["compilewatch", "bisect", "--good", f"torch=={good}", "--bad", f"torch=={bad}"]
+    return shlex.join([*words, "--workload", change.worst.workload, "--strategy", change.worst.strategy])
 
 
 def _is_side(build: str | None, runs: Collection[str], side: BuildSide) -> bool:

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.cases.causes import recorded_explanations
@@ -36,6 +37,9 @@ FIRST_PAUSE_S = 1.0
 
 _NAMED_RUNS = 12
 """Of more runs a side is all of its build, and naming them makes an address too long for a chat."""
+
+_NAMED_CASES = 4
+"""Of a change that hits more cases one line stands for all, and the first few are named."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -137,11 +141,23 @@ def message_of(
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
         title=f"{subject} regressed: {between(base, head, first.machine, newest.tally_text)}",
-        lines=(*(row_line(each.row) for each in event), *why),
+        lines=(*(line for each in changes_of(event) for line in _change_lines(each)), *why),
         cause=", ".join(cause.value for cause in classes) or None,
         link=address(base_url, upgrade_address(first)),
         regressions=tuple(_document(each) for each in event),
     )
+
+
+def _change_lines(change: Change) -> list[str]:
+    """A line per case; of many, one for all of them and the first few."""
+    shown = change.rows[:_NAMED_CASES]
+    if len(shown) == len(change.rows):
+        return [row_line(row) for row in shown]
+    return [
+        change.sentence,
+        *map(row_line, shown),
+        f"and {plural(len(change.rows) - len(shown), 'more case')}",
+    ]
 
 
 def row_line(row: Row) -> str:

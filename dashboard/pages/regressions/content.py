@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,8 +11,6 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import floors_of
 from compilewatch.dashboard.parts.parts import (
     Empty,
-    Figure,
-    Figures,
     Lines,
     PageContent,
     PageHeadline,
@@ -40,10 +37,28 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.triage import OPEN_STATES
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
+_MOST_CASES_OPEN = 12
+_CHANGES = {
+    "step": TableColumn("Since", pinned=True, explained="What differs in the first build that has it."),
+    "who": TableColumn("Who is hit", wide=True),
+    "metric": TableColumn("Metric"),
+    "worst": TableColumn("Worst", numeric=True, unit="change"),
+    "median": TableColumn("Median", numeric=True, unit="change"),
+    "machines": TableColumn("Machines"),
+    "since": TableColumn("Recorded (UTC)", kind="moment"),
+    "now": TableColumn("Still there?", explained="What the newest later build of the machine says of it."),
+    "owner": TableColumn("Owner"),
+    **parts.hidden(
+        {
+            "states": TableColumn("States"),
+            "base": TableColumn("From"),
+            "cases": TableColumn("Cases", kind="number"),
+        }
+    ),
+}
 _COLUMNS = {
     "workload": parts.WORKLOAD,
     "change": finding_columns(None)["change"],
@@ -68,27 +83,55 @@ _COLUMNS = {
 
 @cached
 def page(link: Link) -> PageContent:
-    """The inbox under the filters of `link` and the evidence of the first that is chosen, of the others in
-    the appendix; where nothing was ever recorded, the newest run.
+    """The inbox under the filters of `link` and the evidence of the first that is chosen, of the others that
+    are chosen one by one in the appendix; where nothing was ever recorded, the newest run.
     """
     recorded = read_regressions()
     if not recorded:
         return PageContent((*newest_run(link), *parts.how_sure(*_steps(link))), link)
     shown = inbox.chosen(recorded, link)
-    chosen = [each for each in recorded if each.regression.regression_id in link.regression]
-    chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
+    listed = inbox.changes(shown)
+    chosen = chosen_of(recorded, link)
     first = _regression(chosen[0], listed=chosen[0] in shown) if chosen else ()
     machines = {each.regression.machine_id for each in shown} - {None}
     floors = {str(machine): floors_of(machine) for machine in machines}
     return PageContent(
-        (*_inbox(shown, inbox_key(), floors), *first, *parts.how_sure(*_steps(link))),
+        (
+            *_inbox(listed, shown),
+            *(part for each in listed if each.change.change_id in link.change for part in _of_change(each)),
+            *_cases(cases_of(shown, link), floors, link),
+            *first,
+            *parts.how_sure(*_steps(link)),
+        ),
         link,
         builds=_builds(shown, chosen),
         data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},
         appendix=lambda: tuple(
-            part for each in chosen[1:] for part in _regression(each, listed=each in shown)
+            part
+            for each in chosen[1:]
+            if each.regression.regression_id in link.regression
+            for part in _regression(each, listed=each in shown)
         ),
     )
+
+
+def chosen_of(recorded: Sequence[RegressionState], link: Link) -> list[RegressionState]:
+    """The regressions that a link chooses one by one, else those of the changes that it chooses, what moved
+    most first.
+    """
+    if link.regression:
+        chosen = [each for each in recorded if each.regression.regression_id in link.regression]
+        return sorted(chosen, key=lambda each: link.regression.index(each.regression.regression_id))
+    if not link.change:
+        return []
+    listed = inbox.changes(inbox.chosen(recorded, link))
+    return [state for each in listed if each.change.change_id in link.change for state in each.states]
+
+
+def cases_of(shown: Sequence[RegressionState], link: Link) -> list[RegressionState]:
+    """The rows of the table of cases: those of the changes that are chosen, of all where none is."""
+    members = {each.regression.regression_id for each in chosen_of(shown, replace(link, regression=()))}
+    return [each for each in shown if not link.change or each.regression.regression_id in members]
 
 
 def _steps(link: Link) -> tuple[Part, ...]:
@@ -99,54 +142,69 @@ def _steps(link: Link) -> tuple[Part, ...]:
     return parts.notes([said] if said else [])
 
 
-def inbox_key() -> str:
-    """The key of the table: a new data version may order its rows anew, so it is another table then."""
-    return f"inbox-{drawn_version()}"
+def inbox_key(link: Link) -> str:
+    """The key of the table of cases: a new data version may order its rows anew, and each change has cases of
+    its own, so it is another table then.
+    """
+    return "-".join(("inbox", str(drawn_version()), *link.change))
 
 
-def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> tuple[Part, ...]:
+def changes_key() -> str:
+    """The key of the table of changes, which a new data version may order anew."""
+    return f"changes-{drawn_version()}"
+
+
+def _inbox(listed: Sequence[inbox.ListedChange], shown: Sequence[RegressionState]) -> tuple[Part, ...]:
     if not shown:
         return (_NOTHING,)
-    counts = Counter(each.state for each in shown)
-    waiting, cured = (
-        sum(flags) for flags in zip(*((each.is_open, each.is_cured) for each in shown), strict=True)
-    )
-    closed = len(shown) - waiting - cured
-    gone = [f"{units.count(cured)} gone with a later build"] if cured else []
-    table = inbox.inbox_table(shown, floors)
+    of_cases = f"{units.plural(len(shown), 'regression')} in {units.plural(len(listed), 'change')}"
     told = tally_lines(each.regression for each in shown if each.is_open)
     return (
-        PageHeadline(
-            ", ".join([units.plural(waiting, "open regression"), *gone, f"{units.count(closed)} closed"]),
-            "bad" if waiting else "good",
-        ),
-        *parts.listed(
-            "To be closed",
-            inbox.first_names([each for each in shown if each.is_cured], inbox.cured_line),
-            key="cured",
-        ),
+        _headline(listed),
+        Lines((f"{of_cases}: {inbox.counted(shown)}.",), key="counted"),
         Table(
-            key,
-            "Recorded regressions, a row each: state, case, change, cause, builds and what was said last",
-            table,
-            _COLUMNS,
-        ),
-        Figures(
-            (
-                *(
-                    Figure(
-                        inbox.state_text(state).capitalize(),
-                        units.count(counts[state]),
-                        f"{inbox.MEANINGS[state].capitalize()}.",
-                    )
-                    for state in OPEN_STATES
-                ),
-                Figure("Closed", units.count(closed), "Expected, fixed or a false alarm."),
-            ),
-            width_px=140,
+            changes_key(),
+            "What got worse, a row each change: its step, who is hit, how far, where, since when and whose",
+            inbox.changes_table(listed),
+            _CHANGES,
         ),
         *([Lines(tuple(told), "What became of all cases there", key="tallies")] if told else []),
     )
+
+
+def _headline(listed: Sequence[inbox.ListedChange]) -> PageHeadline:
+    waiting = [each for each in listed if each.is_open]
+    unowned = sum(not each.owners for each in waiting)
+    cured = sum(each.is_cured for each in listed)
+    owned, closed = len(waiting) - unowned, len(listed) - len(waiting) - cured
+    said = [
+        f"{units.plural(unowned, 'change')} {'needs' if unowned == 1 else 'need'} an owner",
+        *([f"{units.count(owned)} {'has' if owned == 1 else 'have'} one"] if owned else []),
+        *([f"{units.count(cured)} {'looks' if cured == 1 else 'look'} fixed"] if cured else []),
+        *([f"{units.count(closed)} closed"] if closed else []),
+    ]
+    return PageHeadline(", ".join(said), "bad" if unowned else "good")
+
+
+def _of_change(each: inbox.ListedChange) -> tuple[Part, ...]:
+    """What to do about a change that is chosen."""
+    cured = [f"It is {each.now}: close it as fixed."] if each.is_cured else []
+    command = inbox.bisect_command(each.change)
+    return (
+        Lines((f"{each.change.sentence}.", *cured), key="change"),
+        *((Lines((command,), "Bisect it", code=True, key="bisect"),) if command else ()),
+    )
+
+
+def _cases(cases: Sequence[RegressionState], floors: inbox.Floors, link: Link) -> tuple[Part, ...]:
+    """The table of cases, folded where nothing is chosen and there are many."""
+    if not cases:
+        return ()
+    title = f"{units.plural(len(cases), 'case')}, one by one"
+    alt = "Recorded regressions, a row each: state, case, change, cause, builds and what was said last"
+    table = Table(inbox_key(link), alt, inbox.inbox_table(cases, floors), _COLUMNS, title=title)
+    many = len(cases) > _MOST_CASES_OPEN and not (link.change or link.regression)
+    return parts.folded([table]) if many else (table,)
 
 
 def _builds(shown: Sequence[RegressionState], chosen: Sequence[RegressionState]) -> tuple[str, ...]:

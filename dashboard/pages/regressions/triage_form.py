@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import streamlit as st
 
@@ -30,6 +31,7 @@ def draw(regressions: Sequence[RegressionState]) -> None:
     if not person_here().may(Role.EDITOR):
         elements.note("Saying what a regression is needs the role editor.")
         return
+    _quick(regressions)
     chosen = plural(len(regression_ids), "chosen regression")
     # Folded, it keeps the evidence in sight and stands next to the rows on the way of the Tab key.
     with (
@@ -60,6 +62,55 @@ def draw(regressions: Sequence[RegressionState]) -> None:
         _question(decision, inbox.first_names(regressions))
     else:
         _forget()
+
+
+_QUICK_NOTE, _QUICK_PROBLEM = "triage-quick-note", "triage-quick-problem"
+_QUICK = {
+    "Take": (TriageState.ACKNOWLEDGED, ":material/front_hand:"),
+    "Expected": (TriageState.EXPECTED, ":material/check:"),
+    "Close as fixed": (TriageState.FIXED, ":material/done_all:"),
+}
+
+
+def _quick(regressions: Sequence[RegressionState]) -> None:
+    """What is said most, in two clicks; what looks fixed has its way out first."""
+    cured = all(each.is_cured for each in regressions)
+    with st.container(horizontal=True):
+        for label, (state, icon) in _QUICK.items():
+            kind: Literal["primary", "secondary"] = (
+                "primary" if cured and state is TriageState.FIXED else "secondary"
+            )
+            if st.button(label, icon=icon, type=kind, key=f"triage-quick-{state.name}"):
+                _say(label, state, regressions)
+
+
+@st.dialog("Say it")
+def _say(label: str, state: TriageState, regressions: Sequence[RegressionState]) -> None:
+    """The same form for one state, asked in sight wherever the page is scrolled to."""
+    elements.notes([f"{plural(len(regressions), 'regression')} become {state.value}: {MEANINGS[state]}."])
+    elements.notes(inbox.first_names(regressions))
+    with st.form("triage-quick", border=False):
+        signing.name_field(f"{_NAME}-quick", "Your name")
+        st.text_input("Note", max_chars=triage.LONGEST_NOTE, key=_QUICK_NOTE)
+        ids = [each.regression.regression_id for each in regressions]
+        said = st.form_submit_button(
+            label, type="primary", key="triage-quick-say", on_click=_record_quick, args=(ids, state)
+        )
+    if said and (problem := st.session_state.pop(_QUICK_PROBLEM, None)):
+        st.warning(problem, icon=":material/report:")
+    elif said:
+        st.rerun()
+
+
+def _record_quick(regression_ids: Sequence[str], state: TriageState) -> None:
+    author = signing.name_of(f"{_NAME}-quick") or ""
+    note = str(st.session_state[_QUICK_NOTE])
+    what = triage.triage_decision(regression_ids, state, author=author, note=note, url="")
+    if problem := what.problem():
+        st.session_state[_QUICK_PROBLEM] = problem
+        return
+    sentence, all_written = triage.record(database_url(), what)
+    signing.say(PAGE, sentence, done=all_written)
 
 
 def _ask(regression_ids: Sequence[str]) -> None:

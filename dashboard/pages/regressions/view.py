@@ -9,7 +9,6 @@ import streamlit as st
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.regressions import content, triage_form
 from compilewatch.dashboard.read.data import read_regressions
-from compilewatch.dashboard.read.versions import drawn_version
 from compilewatch.dashboard.render import controls, elements, streamlit_parts
 from compilewatch.dashboard.render import forms as telling
 from compilewatch.dashboard.render.shell import View, strategies
@@ -31,20 +30,37 @@ def draw(view: View) -> Link:
     strategies(view)
     _between(view)
     page = content.page(view.link)
-    key = content.inbox_key()
-    places = [place for place, part in enumerate(page.parts) if part.key == key]
-    end = places[0] + 1 if places else len(page.parts)
     shown = inbox.chosen(recorded, view.link)
-    streamlit_parts.draw(page.parts[:end], picks={key: _ticked(view, shown)})
-    if places:
-        by_id = {each.regression.regression_id: each for each in recorded}
-        chosen = [by_id[each] for each in view.link.regression if each in by_id]
-        _chosen(view, chosen)
-        open_trial = Pick(lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])))
-        streamlit_parts.draw(page.parts[end:], picks={"regression-case-strip": open_trial})
-        if chosen:
-            _ways_on(chosen[0].regression)
+    picks = {
+        content.changes_key(): _chosen_change(view, inbox.changes(shown)),
+        content.inbox_key(view.link): _ticked(view, content.cases_of(shown, view.link)),
+        "regression-case-strip": Pick(lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"]))),
+    }
+    chosen = content.chosen_of(recorded, view.link)
+    streamlit_parts.draw(
+        page.parts,
+        picks=picks,
+        below={content.inbox_key(view.link): lambda: _chosen(view, chosen)},
+    )
+    if chosen:
+        _ways_on(chosen[0].regression)
     return page.link
+
+
+def _chosen_change(view: View, listed: Sequence[inbox.ListedChange]) -> Pick:
+    """Which change is looked at: a click chooses it, another on it takes the choice back."""
+    ids = [each.change.change_id for each in listed]
+    first = [place for place, each in enumerate(ids) if each in view.link.change]
+    ticked = st.session_state.setdefault(f"{content.changes_key()}-first", first)
+    hint = (
+        "" if view.link.change or view.link.regression else "Choose a change to see its cases and to take it."
+    )
+
+    def choose(change_id: str | None) -> None:
+        controls.change(change=(change_id,) if change_id else (), regression=())
+
+    chosen = [place for place in ticked if place < len(ids)]
+    return Pick(choose, hint, values="change_id", clears=True, chosen=chosen)
 
 
 def _between(view: View) -> None:
@@ -64,7 +80,7 @@ def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
     ids = [each.regression.regression_id for each in shown]
     # What is ticked at first belongs to the table's identity: it must not change while somebody ticks on.
     first = [place for place, each in enumerate(ids) if each in view.link.regression]
-    ticked = st.session_state.setdefault(f"inbox-{drawn_version()}-first", first)
+    ticked = st.session_state.setdefault(f"{content.inbox_key(view.link)}-first", first)
     hint = "" if view.link.regression else "Choose rows to see the evidence and to say what they are."
 
     def choose(rows: Sequence[int]) -> None:

@@ -109,8 +109,8 @@ def changes_of(regressions: Iterable[Regression]) -> tuple[Change, ...]:
 
 
 def _step(regression: Regression) -> _Step:
-    sides = (regression.base.components, regression.head.components)
-    named = ((name, *(side.get(name) for side in sides)) for name in sorted(regression.changed_components))
+    base, head = regression.base.components, regression.head.components
+    named = ((name, base.get(name), head.get(name)) for name in sorted(regression.changed_components))
     return tuple(each for each in named if each[1] != each[2])
 
 

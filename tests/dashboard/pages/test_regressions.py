@@ -15,11 +15,12 @@ from streamlit.testing.v1 import AppTest
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.pages.overview import content as overview
 from compilewatch.dashboard.pages.regressions import content
-from compilewatch.dashboard.parts.parts import LEFT_OUT, Lines, named
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Lines, Table, named
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.read.first_look import first_machine
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.inbox import web_link
 from compilewatch.dashboard.write import triage
 from compilewatch.db.engine.session import open_database
@@ -102,6 +103,24 @@ def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -
     assert 37 < latency["change"] < 43
     assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")
     assert (latency["from"], latency["to"]) == ("torch 2.12.0", "torch 2.13.0")
+
+
+def test_what_one_step_did_is_one_row_and_a_link_to_it_shows_its_cases(recorded: Recorded) -> None:
+    (change,) = inbox.changes(recorded())
+    test = opened(Link(page=Page.REGRESSIONS))
+    (rows,) = (each.value for each in test.dataframe if "who" in each.value.columns)
+    assert list(rows["owner"]) == ["nobody"]
+    assert rows["who"].iloc[0].startswith("2 workloads with default, 2 cases: ")
+    assert "1 change needs an owner" in headline(test)
+    chosen = opened(Link(page=Page.REGRESSIONS, change=(change.change.change_id,)))
+    assert set(_inbox(chosen)["workload"]) == {"mlp", "bert-base"}
+    assert "compilewatch bisect --good torch==2.12.0 --bad torch==2.13.0" in texts(chosen)
+    taken = next(button for button in chosen.button if button.label == "Take").click().run()
+    taken.text_input("triage-name-quick").set_value("Ada")
+    taken.button("triage-quick-say").click().run()
+    assert {each.state for each in recorded()} == {TriageState.ACKNOWLEDGED}
+    assert {event.author for each in recorded() for event in each.triage} == {"Ada"}
+    assert "0 changes need an owner, 1 has one" in headline(opened(Link(page=Page.REGRESSIONS)))
 
 
 def test_filters_and_states_choose_rows(recorded: Recorded) -> None:
@@ -301,6 +320,7 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
     titles = [part.title for part in content.sections if part.kind == "table"]
     assert titles == [
         "",
+        "2 cases, one by one",
         "What differs between the builds",
         "",
         "Who said what",
@@ -359,9 +379,10 @@ def test_what_a_later_build_took_back_asks_to_be_closed_and_colours_no_headline(
     assert first is not None
     assert (first.machine_id == machine) is not is_gone
     inbox_page = content.page(Link(page=Page.REGRESSIONS, machine=machine))
-    assert (" gone with a later build" in inbox_page.headline) is is_gone
-    asked = [part for part in inbox_page.parts if part.key == "cured"]
-    assert [len(part.lines) > 0 for part in asked if isinstance(part, Lines)] == [True] * is_gone
+    assert ("1 looks fixed" in inbox_page.headline) is is_gone
+    (listed,) = named(inbox_page.parts, content.changes_key())
+    assert isinstance(listed, Table)
+    assert list(listed.frame["now"].str.startswith("gone with ")) == [is_gone]
     build = read_choices_on(machine).offered_builds[-1]
     page = overview.page(Link(page=Page.OVERVIEW, machine=machine, build=build))
     (counted,) = named(page.parts, "tally")
