@@ -117,6 +117,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         comparisons.break_even_schema,
     ),
     _listing(
+        recorded.CHANGES,
+        "Recorded regressions by the step of the build that brought them, a row each, the dearest first",
+        queries.RecordedQuery,
+    ),
+    _listing(
         recorded.REGRESSIONS,
         "Recorded regressions that no later verdict replaced, newest first",
         queries.RegressionsQuery,

@@ -183,6 +183,10 @@ class BreakEvenQuery(Represented):
     ] = None
 
 
+class RecordedQuery(Paged, Period):
+    pass
+
+
 class RegressionsQuery(Paged, Period):
     workload: Workloads = ()
     strategy: Strategies = ()

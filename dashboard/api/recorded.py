@@ -25,7 +25,7 @@ from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.queries.people.annotations import annotations_frame
-from compilewatch.db.queries.people.regressions import regression_state, regressions_frame
+from compilewatch.db.queries.people.regressions import changes_frame, regression_state, regressions_frame
 from compilewatch.db.queries.people.reports import find_report, reports_frame
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.verdicts.cured import with_later
@@ -51,6 +51,11 @@ def _regressions(database: Database) -> pd.DataFrame:
     return regressions_frame(database, later=partial(with_later, database, policy=in_force().policy))
 
 
+def _changes(database: Database) -> pd.DataFrame:
+    return changes_frame(database, later=partial(with_later, database, policy=in_force().policy))
+
+
+CHANGES = Listing("recorded-changes", "change_id", _changes, moment="recorded_at")
 REGRESSIONS = Listing("regressions", "regression_id", _regressions, moment="recorded_at")
 ANNOTATIONS = Listing("annotations", "annotation_id", annotations_frame, moment="written_at")
 REPORTS = Listing("reports", "key", _reports, moment="created_at")

@@ -105,19 +105,26 @@ def _change_row(each: ListedChange) -> dict[str, object]:
     change = each.change
     return {
         "change_id": change.change_id,
-        "step": change.head,
+        "step": _leading(change.head),
         "who": change.who,
         "metric": METRICS[change.metric].name,
         "worst": change.worst.change,
         "median": change.median_change,
         "machines": units.first_of(change.machines, _MOST_NAMED) or units.MISSING,
         "since": min(each.recorded_at for each in change.regressions),
-        "now": each.now or units.MISSING,
+        "now": _leading(each.now) or units.MISSING,
         "owner": ", ".join(each.owners) or ("nobody" if each.is_open else units.MISSING),
         "states": counted(each.states),
         "base": change.base,
+        "head": change.head,
         "cases": len(change.rows),
     }
+
+
+def _leading(title: str) -> str:
+    """The first part of the title of a side, torch where that differs, and how many more there are."""
+    first, *more = title.split(", ")
+    return f"{first} and {units.plural(len(more), 'more part')}" if more else first
 
 
 def bisect_command(change: Change) -> str:

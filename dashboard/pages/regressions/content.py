@@ -54,7 +54,7 @@ _CHANGES = {
     **parts.hidden(
         {
             "states": TableColumn("States"),
-            "base": TableColumn("From"),
+            **parts.texts({"base": "From", "head": "To"}),
             "cases": TableColumn("Cases", kind="number"),
         }
     ),
@@ -177,12 +177,16 @@ def _headline(listed: Sequence[inbox.ListedChange]) -> PageHeadline:
     unowned = sum(not each.owners for each in waiting)
     cured = sum(each.is_cured for each in listed)
     owned, closed = len(waiting) - unowned, len(listed) - len(waiting) - cured
+    counted = (
+        (unowned, "needs an owner", "need an owner"),
+        (owned, "has an owner", "have an owner"),
+        (cured, "looks fixed", "look fixed"),
+        (closed, "is closed", "are closed"),
+    )
     said = [
-        f"{units.plural(unowned, 'change')} {'needs' if unowned == 1 else 'need'} an owner",
-        *([f"{units.count(owned)} {'has' if owned == 1 else 'have'} one"] if owned else []),
-        *([f"{units.count(cured)} {'looks' if cured == 1 else 'look'} fixed"] if cured else []),
-        *([f"{units.count(closed)} closed"] if closed else []),
+        f"{units.count(number)} {one if number == 1 else more}" for number, one, more in counted if number
     ]
+    said[0] = said[0].replace(" ", " change " if said[0].startswith("1 ") else " changes ", 1)
     return PageHeadline(", ".join(said), "bad" if unowned else "good")
 
 

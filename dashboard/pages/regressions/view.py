@@ -25,9 +25,10 @@ def draw(view: View) -> Link:
     """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
     telling.tell(triage_form.PAGE)
     recorded = read_regressions()
-    if recorded:
-        controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
-    strategies(view)
+    with st.sidebar:
+        if recorded:
+            controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
+        strategies(view)
     _between(view)
     page = content.page(view.link)
     shown = inbox.chosen(recorded, view.link)

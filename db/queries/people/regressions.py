@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Text, cast, select
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.changes import changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.queries.frames import MOMENT, frame_of
@@ -31,7 +32,14 @@ REGRESSION_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("verdict", "cause", "who_moved", "state", "author"), "str"),
     **{"state_at": MOMENT, "note": "str", "url": "str", "revision": "Int64"},
     **dict.fromkeys(("revises", "revised_by", "reason", "timing_method", "bound", "explanation"), "str"),
-    **dict.fromkeys(("tally", "now"), "str"),
+    **dict.fromkeys(("tally", "now", "change_id"), "str"),
+}
+CHANGE_COLUMNS: dict[str, str] = {
+    **{"change_id": "str", "recorded_at": MOMENT},
+    **dict.fromkeys(("base", "head", "metric", "unit", "verdict", "who", "machines"), "str"),
+    **dict.fromkeys(("cases", "open", "gone"), "Int64"),
+    **dict.fromkeys(("worst", "median", "lost_ns"), "float64"),
+    "said": "str",
 }
 _PAGE = 500
 
@@ -128,11 +136,40 @@ def regressions_frame(
     ]
     shown = [*later(shown)]
     explained = recorded_explanations(db, [each.regression for each in shown])
-    cells = [_cells(each, sentences) for each, sentences in zip(shown, explained, strict=True)]
+    changes = changes_of(each.regression for each in shown if each.revised_by is None)
+    change_ids = {each.regression_id: change.change_id for change in changes for each in change.regressions}
+    cells = [
+        _cells(each, change_ids.get(each.regression.regression_id), sentences)
+        for each, sentences in zip(shown, explained, strict=True)
+    ]
     return frame_of(cells, REGRESSION_COLUMNS)
 
 
-def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ...]:
+def changes_frame(
+    db: Database, *, later: Callable[[Sequence[RegressionState]], Sequence[RegressionState]] = tuple
+) -> pd.DataFrame:
+    """One row per change: what one step of the build did to all cases of a metric, the dearest first; columns
+    as `CHANGE_COLUMNS`. Of its `cases` some are `open`, and of these some `gone` with a later build. `worst`
+    and `median` are relative changes, `lost_ns` what a step of all cases takes longer. `later` as above.
+    """
+    by_id = {each.regression.regression_id: each for each in later(standing_regressions(db))}
+    return frame_of(
+        [
+            (
+                *(change.change_id, min(each.recorded_at for each in change.regressions)),
+                *(change.base, change.head, change.metric.value, METRICS[change.metric].unit),
+                *(change.verdict.value, change.who, ", ".join(change.machines)),
+                *(len(states), sum(each.is_open for each in states), sum(each.is_cured for each in states)),
+                *(change.worst.change, change.median_change, change.lost_ns, change.sentence),
+            )
+            for change in changes_of(each.regression for each in by_id.values())
+            for states in [[by_id[each.regression_id] for each in change.regressions]]
+        ],
+        CHANGE_COLUMNS,
+    )
+
+
+def _cells(state: RegressionState, change_id: str | None, sentences: Sequence[str]) -> tuple[object, ...]:
     regression, row = state.regression, state.regression.row
     low, high = row.interval or (None, None)
     last = state.triage[-1] if state.triage else None
@@ -148,7 +185,7 @@ def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ..
         *((last.author, last.at, last.note, last.url) if last else (None,) * 4),
         *(regression.revision, regression.revises, state.revised_by, row.reason),
         *(row.case.timing_method, row.bound, " ".join(sentences) or None, regression.tally_text),
-        state.now or None,
+        *(state.now or None, change_id),
     )
 
 

@@ -120,7 +120,7 @@ def test_what_one_step_did_is_one_row_and_a_link_to_it_shows_its_cases(recorded:
     taken.button("triage-quick-say").click().run()
     assert {each.state for each in recorded()} == {TriageState.ACKNOWLEDGED}
     assert {event.author for each in recorded() for event in each.triage} == {"Ada"}
-    assert "0 changes need an owner, 1 has one" in headline(opened(Link(page=Page.REGRESSIONS)))
+    assert "1 change has an owner" in headline(opened(Link(page=Page.REGRESSIONS)))
 
 
 def test_filters_and_states_choose_rows(recorded: Recorded) -> None:
@@ -379,7 +379,7 @@ def test_what_a_later_build_took_back_asks_to_be_closed_and_colours_no_headline(
     assert first is not None
     assert (first.machine_id == machine) is not is_gone
     inbox_page = content.page(Link(page=Page.REGRESSIONS, machine=machine))
-    assert ("1 looks fixed" in inbox_page.headline) is is_gone
+    assert ("1 change looks fixed" in inbox_page.headline) is is_gone
     (listed,) = named(inbox_page.parts, content.changes_key())
     assert isinstance(listed, Table)
     assert list(listed.frame["now"].str.startswith("gone with ")) == [is_gone]

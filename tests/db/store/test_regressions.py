@@ -21,6 +21,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
 )
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.people.regressions import (
+    changes_frame,
     regression_state,
     regressions_frame,
     standing_regressions,
@@ -83,6 +84,9 @@ def test_every_regression_is_recorded_once_with_its_numbers(regressed_on_both: D
     assert (recorded.revised, recorded.confirmed) == ((), ())
     frame = regressions_frame(regressed_on_both)
     assert set(frame["state"]) == {"new"}
+    changes = changes_frame(regressed_on_both)
+    assert set(changes["change_id"]) == set(frame["change_id"])
+    assert int(changes["cases"].sum()) == len(frame) == int(changes["open"].sum())
     assert set(frame["base"]) == {"torch 2.12.0"}
     assert set(frame["head"]) == {"torch 2.13.0"}
     mlp = regression_state(regressed_on_both, latency_of_mlp(regressed_on_both)).regression
