@@ -133,7 +133,7 @@ WORKLOAD = TableColumn("Workload", pinned=True, leads=Leads(Page.WORKLOAD, {"foc
 MACHINE = TableColumn("Machine", leads=Leads(Page.OVERVIEW, {"machine": "machine_id"}))
 BUILD = TableColumn("Build", leads=Leads(Page.OVERVIEW, {"build": "build_id"}))
 TRIAL = TableColumn("Trial", leads=Leads(Page.TRIAL, {"trial": "trial"}))
-"""Names that lead to what they name; a build to what the machine in the sidebar measured with it."""
+"""Names that lead to what they name; a build to what the machine of the page measured with it."""
 
 WRITTEN = frozenset({"interval", "sides", "quantity"})
 """Kinds of columns whose cells are more than a number."""

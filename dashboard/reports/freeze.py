@@ -99,7 +99,7 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     link = replace(view.link, data=drawn_version())
     choices = read_choices_on(link.machine)
     shown = (_upgrade if link.page is Page.UPGRADE else _view)(choices, link)
-    context = Lines(lines=(f"{context_line(link, at)}.",))
+    context = Lines(lines=(f"{context_line(link, at, dated=True)}.",))
     shown = replace(shown, sections=(context, *shown.sections))
     return _signed(shown, choices, title=title, by=by, at=at)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 
 import pandas as pd
 
@@ -22,11 +23,14 @@ from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.trial import SourceKind
 
 
-def context_line(link: Link, now: datetime, *, why: str = "") -> str:
+def context_line(link: Link, now: datetime, *, why: str = "", dated: bool = False) -> str:
     """Machine and device and `why` they are shown, builds, suite, how the machine is, its last run and the
-    next one, as far as each is known of what `link` shows at `now`.
+    next one, as far as each is known of what `link` shows at `now`. What is read on other days is `dated`.
     """
-    return " · ".join([*_subject(link, why), *_last_run(link.machine, now), *_next_run(link.machine, now)])
+    said = units.moment if dated else partial(when, now=now)
+    return " · ".join(
+        [*_subject(link, why), *_last_run(link.machine, said), *_next_run(link.machine, now, said)]
+    )
 
 
 def _subject(link: Link, why: str) -> Iterator[str]:
@@ -66,7 +70,7 @@ def _steadiness(comparison: Comparison) -> str:
     return f"{word}, canary {units.percent(comparison.canary_change, signed=True)}"
 
 
-def _last_run(machine: str | None, now: datetime) -> Iterator[str]:
+def _last_run(machine: str | None, said: Callable[[datetime], str]) -> Iterator[str]:
     runs, places = read_runs(NEWEST_RUNS)
     runs = runs[runs["source"] == SourceKind.MEASURED.value]
     if machine is not None:
@@ -81,15 +85,16 @@ def _last_run(machine: str | None, now: datetime) -> Iterator[str]:
     verb = {None: "measured", RunStatus.RUNNING.value: "runs, newest result"}.get(status, status)
     took = f", took {units.duration((last - began).total_seconds() * 1e9)}" if last > began else ""
     planned = run["planned_trials"]
-    of = "" if pd.isna(planned) else f" of {units.count(planned)}"
+    trials = units.plural(int(run["trials"]), "trial")
+    if not pd.isna(planned):
+        trials = f"{units.count(run['trials'])} of {units.plural(int(planned), 'trial')}"
     failed = int(run["failed_trials"])
     yield (
-        f"last run {verb} {when(last, now)}{took}, {units.count(run['trials'])}{of} trials, "
-        f"{units.count(failed) if failed else 'none'} failed"
+        f"last run {verb} {said(last)}{took}, {trials}, {units.count(failed) if failed else 'none'} failed"
     )
 
 
-def _next_run(machine: str | None, now: datetime) -> Iterator[str]:
+def _next_run(machine: str | None, now: datetime, said: Callable[[datetime], str]) -> Iterator[str]:
     """The next firing of a schedule that is not paused, of this machine or of any."""
     name = read_choices().machine_names.get(machine or "")
     coming = [
@@ -101,7 +106,7 @@ def _next_run(machine: str | None, now: datetime) -> Iterator[str]:
         and (name is None or fnmatchcase(name, each.spec.machine or "*"))
     ]
     if coming:
-        yield f"next run {when(min(coming), now)}"
+        yield f"next run {said(min(coming))}"
 
 
 def when(moment: datetime, now: datetime) -> str:

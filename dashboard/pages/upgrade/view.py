@@ -34,7 +34,7 @@ def draw(view: View) -> Link:
         machine, (build,) = view.choices.machines[str(view.link.machine)], builds
         elements.nothing_to_show(
             f"Under these filters only one build was measured on {machine}: {view.choices.builds[build]}.",
-            next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
+            next_step="Measure the same suite with another build, or choose another machine above.",
         )
         return view.link
     link = with_builds(view.link)

@@ -112,7 +112,10 @@ def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
     screen = of_screen(test)
     report = freeze_link(href(link), title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))
     appendix = len(sections(found.appendix()))
-    ours = report.sections[: len(report.sections) - appendix]
+    context, *ours = report.sections[: len(report.sections) - appendix]
+    assert isinstance(context, Lines)
+    machine = read_choices().machines.get(view.link.machine or "", "last run")
+    assert context.lines[0].startswith(machine)
     said = [text for section in ours for text in of_report(section)]
     assert len(said) > 20
     assert [text for text in said if not on_screen(plain(text), screen)] == []
