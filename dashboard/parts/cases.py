@@ -29,7 +29,7 @@ CASE = {"workload": parts.WORKLOAD, "strategy": TableColumn("Strategy")}
 NO_DIFFERENCE = "no difference shown"
 """In the place of a best strategy that none is shown to be."""
 
-NO_CASE = Empty("No case fits these filters.", "Widen them in the sidebar.")
+NO_CASE = Empty("No case fits these filters.", "Widen them above.")
 
 SPEEDUP_INTERVAL = TableColumn("95 % interval", "interval", numeric=True, unit="ratio")
 BREAK_EVEN = {

@@ -78,15 +78,16 @@ def _way_to(pages: Mapping[Page, st.Page], link: Link, page: Page, label: str) -
     st.page_link(pages[page], label=label, query_params=links.query(target))
 
 
-def filters(view: View) -> None:
-    """What is chosen besides machine, build and suite, in the sidebar."""
-    if not _has_filters(view):
-        return
+def _filters(view: View) -> None:
+    """What is chosen besides machine, build and suite."""
     keys = links.keys_of(view.link.page)
-    if "task" in keys:
-        controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
-    if "workload" in keys:
-        controls.several("workload", "Workloads", view.choices.workloads, everything="All workloads")
+    if "task" not in keys and "workload" not in keys:
+        return
+    with st.popover("Filters", icon=":material/filter_alt:", key="filters"):
+        if "task" in keys:
+            controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
+        if "workload" in keys:
+            controls.several("workload", "Workloads", view.choices.workloads, everything="All workloads")
 
 
 def _has_filters(view: View) -> bool:
@@ -123,6 +124,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         st.title(PAGES[page].title, anchor=False, width="content")
         if _has_filters(view):
             _chosen_context(view)
+            _filters(view)
         st.space("stretch")
         place = st.container(width="content")
     if not view.empty and PAGES[page].filtered:

@@ -28,7 +28,7 @@ _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
 
 def main() -> None:
     # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
-    st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide", initial_sidebar_state="collapsed")
+    st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in REGISTRY}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
@@ -55,8 +55,6 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     view = shell.resolved_view(link, choices)
     waiting = sum(each.is_open for each in inbox.changes(read_regressions()))
     shell.navigation(pages, link, waiting=waiting, empty=view.empty)
-    with st.sidebar:
-        shell.filters(view)
     beside_title = shell.header(view, (*problems, *unknown), taken)
     if page is not Page.GUIDE:
         shell.follow(page, pulse)

@@ -111,7 +111,7 @@ def _change_row(each: ListedChange) -> dict[str, object]:
         "worst": change.worst.change,
         "median": change.median_change,
         "machines": units.first_of(change.machines, _MOST_NAMED) or units.MISSING,
-        "since": min(each.recorded_at for each in change.regressions),
+        "since": units.moment(min(each.recorded_at for each in change.regressions)),
         "now": _leading(each.now) or units.MISSING,
         "owner": ", ".join(each.owners) or ("nobody" if each.is_open else units.MISSING),
         "states": counted(each.states),

@@ -61,7 +61,7 @@ def test_an_answer_is_a_headline_two_clicks_away(running: Served, browser: Brows
                     settle(page, PAGES[Page.OVERVIEW].title)
                 started = time.perf_counter()
                 if clicks:
-                    menu = page.get_by_test_id("stSidebar")
+                    menu = page.get_by_test_id("stMain")
                     menu.get_by_role("link", name=PAGES[question.page].title, exact=True).click()
                 else:
                     page.reload(wait_until="commit")

@@ -70,7 +70,7 @@ def test_a_deep_link_leads_through_the_login_to_its_page_and_out_again(
         page.goto(f"{origin}/trends?workload=mlp")
         page.wait_for_selector(SETTLED)
         assert page.url.startswith(f"{origin}/trends?workload=mlp")
-        expect(page.get_by_test_id("stSidebar")).to_contain_text(re.compile(r"ada@.?example\.com · editor"))
+        expect(page.get_by_test_id("stMain")).to_contain_text(re.compile(r"ada@.?example\.com · editor"))
         leave = page.get_by_role("link", name="Sign out")
         assert leave.get_attribute("href") == "logout"
         page.goto(f"{origin}/logout")

@@ -95,10 +95,10 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
         tab_to(page, "data-grid-canvas")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile("regression="))
+        expect(page).to_have_url(re.compile("change="))
         page.wait_for_selector(SETTLED)
 
-        tab_to(page, "Say what the 1 chosen regression is", tag="SUMMARY")
+        tab_to(page, "Say what the 2 chosen regressions are", tag="SUMMARY")
         page.keyboard.press("Enter")
         expect(page.get_by_label("Your name (the owner)")).to_be_visible()
         tab_to(page, "acknowledged")
@@ -115,10 +115,10 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
         page.wait_for_selector(SETTLED)
         tab_to(page, "Record it", tag="BUTTON")
         page.keyboard.press("Enter")
-        expect(page.get_by_text("Recorded 1 regression as confirmed, by Grace.")).to_be_visible()
+        expect(page.get_by_text("Recorded 2 regressions as confirmed, by Grace.")).to_be_visible()
         assert trouble.found == []
     with open_database(f"sqlite:///{regressed}", read_only=True) as database:
         events = [event for each in standing_regressions(database) for event in each.triage]
     assert [(event.state.value, event.author, event.note) for event in events] == [
         ("confirmed", "Grace", "Fresh trials show it.")
-    ]
+    ] * 2

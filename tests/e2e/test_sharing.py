@@ -150,7 +150,7 @@ def test_a_view_is_frozen_found_opened_and_revoked(page: Page, desk: Desk) -> No
     expect(page.get_by_text("Frozen: Is it worth it?")).to_be_in_viewport(ratio=0.9)
     expect(page.get_by_test_id("stPopoverBody").get_by_text("/report/")).to_be_in_viewport(ratio=0.9)
     page.keyboard.press("Escape")
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Reports").click()
+    page.get_by_role("link", name="Reports", exact=True).click()
     settle(page, "Reports")
     report_id = address.rsplit("/", 1)[1]
     open_at(page, f"{desk.served.origin}/reports?report={report_id}", "Reports")

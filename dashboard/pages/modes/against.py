@@ -26,7 +26,7 @@ from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 MOST_STRATEGIES = 8
-"""More of them make a matrix that nobody reads; the sidebar chooses."""
+"""More of them make a matrix that nobody reads; the filters choose."""
 
 
 @cached

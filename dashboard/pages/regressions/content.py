@@ -38,7 +38,7 @@ from compilewatch.db.judge.compare.recorded_regressions import tally_lines
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.regressions import RegressionState
 
-_NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
+_NOTHING = Empty("No recorded regression fits these filters.", "Widen them above.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _MOST_CASES_OPEN = 12
 _CHANGES = {
@@ -48,7 +48,7 @@ _CHANGES = {
     "worst": TableColumn("Worst", numeric=True, unit="change"),
     "median": TableColumn("Median", numeric=True, unit="change"),
     "machines": TableColumn("Machines"),
-    "since": TableColumn("Recorded (UTC)", kind="moment"),
+    "since": TableColumn("Recorded"),
     "now": TableColumn("Still there?", explained="What the newest later build of the machine says of it."),
     "owner": TableColumn("Owner"),
     **parts.hidden(

@@ -31,7 +31,7 @@ from compilewatch.db.queries.run_parts import run_side
 from compilewatch.db.records.trial import SourceKind
 
 _MOST_CANDIDATES = 5
-_NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
+_NO_TRIAL = Empty("No trial fits these filters.", "Widen them above.")
 _EXPLAINED = "At the confidence of the policy by which it was judged."
 
 

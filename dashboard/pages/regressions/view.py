@@ -25,7 +25,7 @@ def draw(view: View) -> Link:
     """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
     telling.tell(triage_form.PAGE)
     recorded = read_regressions()
-    with st.sidebar:
+    with st.popover("States and strategies", icon=":material/filter_alt:", key="inbox-filters"):
         if recorded:
             controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
         strategies(view)

@@ -206,7 +206,7 @@ def _machines(hosts: tuple[HostWords, ...]) -> tuple[Part, ...]:
 
 def _every_run(rows: pd.DataFrame) -> tuple[Part, ...]:
     if rows.empty:
-        return (Empty("No run fits these filters.", "Widen them in the sidebar."),)
+        return (Empty("No run fits these filters.", "Widen them above."),)
     note = f"The newest {NEWEST} are listed." if len(rows) >= NEWEST else ""
     alt = "Every run with its state, suite, machine, build, stored and failed trials"
     columns = informative(_RUNS, rows)

@@ -95,7 +95,7 @@ def page(link: Link) -> PageContent:
     link = replace(link, axis=axis(link))
     labels = workloads(link)
     if not labels:
-        return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
+        return PageContent((Empty("No trial fits these filters.", "Widen them above."),), link)
     builds = read_choices_on(link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)

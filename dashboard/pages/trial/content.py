@@ -158,7 +158,7 @@ def _list(link: Link) -> PageContent:
     frame, total = read_newest_trials(filters_of(link), MOST_ROWS)
     if frame.empty:
         of_run = f" of run {link.run}" if link.run else ""
-        nothing = Empty(f"No trial{of_run} fits these filters.", "Widen them here or in the sidebar.")
+        nothing = Empty(f"No trial{of_run} fits these filters.", "Widen them above.")
         return PageContent((nothing,), link)
     number = units.plural(total, "trial")
     shown = f"The newest {units.count(len(frame))} of {number}" if len(frame) < total else number

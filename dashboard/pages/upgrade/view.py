@@ -28,7 +28,7 @@ def draw(view: View) -> Link:
     filters = filters_of(view.link)
     builds = read_builds(filters)
     if not builds:
-        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
+        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them above.")
         return view.link
     if len(builds) < 2 and not (view.link.base_run or view.link.head_run):
         machine, (build,) = view.choices.machines[str(view.link.machine)], builds
