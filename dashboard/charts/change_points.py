@@ -157,7 +157,7 @@ def _frame(
         # A count that was 0 has risen, by no share.
         rises = event.change is None or event.change > 0
         size = "from 0" if event.change is None else units.percent(event.change, signed=True)
-        change = f"{size} {_WORDS[event.verdict]}"
+        change = f"{size}, {_WORDS[event.verdict]}"
         marks.append(
             {
                 "at": at,
@@ -190,7 +190,7 @@ def _sentence(frame: pd.DataFrame) -> list[str]:
 
 
 def _last(frame: pd.DataFrame) -> str:
-    """ "last change: default -15.1 % worse on 2026-11-14", and what else changed in the same run."""
+    """ "last change: default -15.1 %, worse on 2026-11-14", and what else changed in the same run."""
     if frame.empty:
         return ""
     moment = frame["moment"].iloc[-1]

@@ -29,14 +29,14 @@ _FLATTEST = 0.1
 # An axis of ratios is stretched by this at most so that 1x is on it.
 _MOST_FLATTENED = 3.0
 
-# A verdict beside the change that it is on.
+# A verdict behind the change that it is on: a signed share is no "-62.7 % worse".
 _CHANGE_WORDS = {
-    Verdict.REGRESSED: "worse",
-    Verdict.IMPROVED: "better",
-    Verdict.UNCHANGED: "(unchanged)",
-    Verdict.INCONCLUSIVE: "(undecided)",
-    Verdict.NOT_COMPARABLE: "(not comparable)",
-    Verdict.MISSING: "(missing)",
+    Verdict.REGRESSED: ", worse",
+    Verdict.IMPROVED: ", better",
+    Verdict.UNCHANGED: " (unchanged)",
+    Verdict.INCONCLUSIVE: " (undecided)",
+    Verdict.NOT_COMPARABLE: " (not comparable)",
+    Verdict.MISSING: " (missing)",
 }
 
 # What one point of each axis is.
@@ -207,4 +207,4 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, verdicts: Mapping[ob
     if verdict is None or verdict.change is None or not earlier:
         return text
     change = units.percent(verdict.change, signed=True)
-    return f"{text}, {change} {_CHANGE_WORDS[verdict.verdict]} since {rows['build'].iloc[earlier[-1]]}"
+    return f"{text}, {change}{_CHANGE_WORDS[verdict.verdict]} since {rows['build'].iloc[earlier[-1]]}"

@@ -77,7 +77,7 @@ def test_back_and_forward_undo_and_redo_filters(tab: Tab, recorded_server: Serve
     expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
     expect(tab.get_by_role("radio", name="Compile cost")).to_be_checked()
     tab.go_back()
-    expect(tab.get_by_text("Speedup of every case")).to_be_visible()
+    expect(tab.get_by_text("Latency of every case")).to_be_visible()
     tab.go_forward()
     expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
 

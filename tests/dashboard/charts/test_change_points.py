@@ -112,7 +112,7 @@ def test_a_ring_stands_where_the_judge_finds_a_step(stepped: pd.DataFrame) -> No
     judged = mine.iloc[event.index]
     assert (mark["run_id"], mark["value"]) == (judged["run_id"], judged["speedup"])
     assert mark["label"].startswith("▼ -15.")
-    assert mark["label"].endswith("% worse")
+    assert mark["label"].endswith("%, worse")
     assert mark["place"] == "above right"
     assert found.notes == [
         f"{mark['moment']}, torch 2.13.0: default {mark['label'][2:]}: Speedup fell by "
@@ -143,7 +143,7 @@ def test_a_step_between_other_runs_stands_though_some_builds_took_turns(stepped:
 @pytest.mark.parametrize(
     "link",
     [
-        Link(page=Page.TRENDS, focus="mlp"),
+        Link(page=Page.TRENDS, focus="mlp", metric="speedup"),
         Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="speedup"),
     ],
     ids=["Trends", "Upgrade"],

@@ -113,7 +113,7 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(s
     (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
     (mark,) = chart.chart.frames["changes"].to_dict("records")
     assert mark["build"] == "torch 2.13.0"
-    assert re.fullmatch(r"▲ \+\d\d\.\d % worse", mark["label"])
+    assert re.fullmatch(r"▲ \+\d\d\.\d %, worse", mark["label"])
     change = mark["label"].removeprefix("▲ ")
     assert chart.chart.finding.endswith(f", {change} since torch 2.12.0"), "one figure, that of the judge"
 

@@ -159,7 +159,7 @@ def test_the_series_of_a_chosen_case_marks_each_judged_step_with_its_size(upgrad
     series = next(each for each in charts if each.proto.alt.startswith("Latency of bert-base"))
     changes = next(each for each in series.proto.datasets if each.name == "changes")
     (mark,) = pa.ipc.open_stream(changes.data.data).read_all().to_pylist()
-    assert re.fullmatch(r"▲ \+1\d\.\d % worse", mark["label"])
+    assert re.fullmatch(r"▲ \+1\d\.\d %, worse", mark["label"])
 
 
 def test_a_chosen_case_has_both_builds_side_by_side(upgrade: OpenPage) -> None:
