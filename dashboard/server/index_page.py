@@ -23,6 +23,7 @@ _TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
 _STYLE = """<style>
       [data-testid=stTable] td{overflow-wrap:anywhere}
       a:focus-visible,summary:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:1px}
+      main:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:-3px}
     </style>
     """
 
