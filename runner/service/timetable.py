@@ -122,7 +122,11 @@ class Timetable:
             del self._planned[name]
         for name, schedule in wanted.items():
             known = self._planned.get(name)
-            if known is None or (known.spec, known.active_since) != (schedule.spec, schedule.active_since):
+            changed = known is None or (known.spec, known.active_since) != (
+                schedule.spec,
+                schedule.active_since,
+            )
+            if changed or self._was_set_back(name):
                 self._plan(schedule, last.get(name))
         self._note_next_runs(wanted)
         self._scheduler.wakeup()
@@ -183,6 +187,13 @@ class Timetable:
         options: dict[str, Any] = {"id": schedule.name, "name": schedule.name, "replace_existing": True}
         self._planned[schedule.name] = schedule
         self._scheduler.add_job(_nothing, trigger, next_run_time=first, **options)
+
+    def _was_set_back(self, name: str) -> bool:
+        """Whether the clock now stands before a firing that the job is past: what it awaits is too late."""
+        job = self._scheduler.get_job(name)
+        if job is None or job.next_run_time is None:
+            return False
+        return any(job.next_run_time > firing for firing in next_firings(job.trigger, self._clock(), 1))
 
     def _begin(self, schedule: Schedule, newest: datetime | None) -> datetime:
         """After which moment firings count. A clock that once ran ahead must not silence the schedule."""

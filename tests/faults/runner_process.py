@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -17,7 +16,8 @@ from pathlib import Path
 import psutil
 
 from compilewatch.runner.plan.trial_spec import TrialSpec
-from compilewatch.runner.process import measured_process, supervise
+from compilewatch.runner.process import measured_process
+from tests.faults.clock import started
 from tests.faults.forked import FORKED
 from tests.faults.place import TIMEOUT_S, Place, Told, measure, spec_of
 
@@ -70,23 +70,23 @@ def running(
     run_id: str,
     faults: Sequence[str],
     *,
-    clock_jumps: bool = False,
+    clock: Path | None = None,
     group: Path | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Iterator[RunnerProcess]:
     """A runner that measures one trial per fault; killed at the end where it still runs.
 
-    `group` is the file by which it joins a cgroup, with all that it starts.
+    `group` is the file by which it joins a cgroup, with all that it starts; `clock` is what sets the clock
+    of it all (see `tests.faults.clock`).
     """
     heard, told = FORKED.Pipe(duplex=False)
     specs = [spec_of(place, run_id, fault, timeout_s=timeout_s) for fault in faults]
-    process = FORKED.Process(target=_run, args=(place, run_id, specs, told, clock_jumps, group))
-    process.start()
+    process = started(_run, (place, run_id, specs, told, group), clock)
     told.close()
-    started = RunnerProcess(process, os.dup(heard.fileno()))
+    runner = RunnerProcess(process, os.dup(heard.fileno()))
     heard.close()
     try:
-        yield started
+        yield runner
     finally:
         if process.is_alive():
             process.kill()
@@ -99,26 +99,10 @@ def _run(
     run_id: str,
     specs: list[TrialSpec],
     told: Connection,
-    clock_jumps: bool,
     group: Path | None,
 ) -> None:
     if group is not None:
         group.write_text(str(os.getpid()))
     tempfile.tempdir = str(place.scratch)
     measured_process.GRACE_S = GRACE_S
-    if clock_jumps:
-        supervise.datetime = JumpingClock  # type: ignore[misc,assignment]
-        measured_process.datetime = JumpingClock  # type: ignore[misc,assignment]
     measure(place, run_id, specs, Told(lambda trial: os.write(told.fileno(), f"{trial}\n".encode())))
-
-
-class JumpingClock(datetime):
-    """A wall clock that somebody sets, back and forth by hours and days, at every look."""
-
-    _jumps = (timedelta(hours=-2), timedelta(days=3), timedelta(seconds=-1), timedelta(days=-30))
-    _looks = 0
-
-    @classmethod
-    def now(cls, tz: object = None) -> datetime:
-        cls._looks += 1
-        return datetime.now(UTC) + cls._jumps[cls._looks % len(cls._jumps)]

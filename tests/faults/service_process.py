@@ -26,7 +26,7 @@ import compilewatch.runner.service.service  # noqa: F401 - imported before the f
 from compilewatch.runner.cli.front import main
 from compilewatch.runner.process import measured_process
 from compilewatch.runner.service import keeper, timetable
-from tests.faults.forked import FORKED
+from tests.faults.clock import started
 from tests.faults.place import Place
 from tests.faults.runner_process import GRACE_S
 
@@ -108,11 +108,18 @@ class ServiceProcess:
 
 @contextlib.contextmanager
 def serving(
-    place: Place, name: str, *, fault: str = "slow", is_due: bool = True, is_hasty: bool = True
+    place: Place,
+    name: str,
+    *,
+    fault: str = "slow",
+    is_due: bool = True,
+    is_hasty: bool = True,
+    clock: Path | None = None,
 ) -> Iterator[ServiceProcess]:
     """A service at `place`, killed at the end where it still runs.
 
-    With `is_due` a schedule of it fires every second; without `is_hasty` its times are the real ones.
+    With `is_due` a schedule of it fires every second; without `is_hasty` its times are the real ones. `clock`
+    is what sets its clock (see `tests.faults.clock`).
     """
     directory = place.directory / "services" / name
     directory.mkdir(parents=True)
@@ -123,8 +130,7 @@ def serving(
     configuration += _SCHEDULE.format(name=SCHEDULE) if is_due else ""
     (directory / "compilewatch.toml").write_text(configuration, encoding="utf-8")
     log = directory / "log.txt"
-    process = FORKED.Process(target=_serve, args=(place, directory, log, is_hasty))
-    process.start()
+    process = started(_serve, (place, directory, log, is_hasty), clock)
     try:
         yield ServiceProcess(process, log)
     finally:

@@ -1,4 +1,4 @@
-"""The runner, its guard and the measured process killed or stopped at random moments; a clock that jumps."""
+"""The runner, its guard and the measured process killed or stopped at random moments."""
 
 from __future__ import annotations
 
@@ -87,21 +87,6 @@ def test_the_runner_is_stopped_and_continued(
             acknowledged += runner.finished
             assert len(runner.finished) == 2
             expect_all_is_well(place, acknowledged)
-
-
-@pytest.mark.faults
-@pytest.mark.timeout(1800)
-def test_the_clock_jumps(place: Place, tally: Tally, numbered: Callable[[str], str]) -> None:
-    """Durations and deadlines come from the monotonic clock; the wall clock only labels."""
-    acknowledged: list[str] = []
-    for _ in range(ROUNDS):
-        with tally.fault("clock", "set back and forth by hours and days"):
-            with running(place, numbered("run"), ["none"] * 3, clock_jumps=True) as runner:
-                assert runner.wait() == 0
-            acknowledged += runner.finished
-            assert len(runner.finished) == 3
-            stored = expect_all_is_well(place, acknowledged)
-            assert all(len(stored[trial].samples_ns) == 20 for trial in runner.finished)
 
 
 def _send(target: int, number: signal.Signals) -> bool:

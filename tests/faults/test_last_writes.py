@@ -141,6 +141,6 @@ def test_killed_at_each_write(
 
 
 @pytest.mark.parametrize("name", ["backup", "import", "replay of the spool"])
-def test_killed_at_some_writes(name: str, tmp_path: Path, tally: Tally) -> None:
+def test_killed_at_two_writes(name: str, tmp_path: Path, tally: Tally) -> None:
     (command,) = (each for each in COMMANDS if each.name == name)
-    _killed_at_each(command, "sqlite", tmp_path, None, tally, 3)
+    _killed_at_each(command, "sqlite", tmp_path, None, tally, 2)

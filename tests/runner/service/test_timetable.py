@@ -147,18 +147,21 @@ def test_a_clock_that_jumps_back_fires_nothing_twice(
     assert [when for when, _, _ in fired(sqlite_database)] == [at(23), at(0, day=21)]
 
 
+@pytest.mark.parametrize("restarts", [True, False])
 def test_a_clock_that_once_ran_a_year_ahead_does_not_silence_a_schedule(
-    start: Start, clock: FakeClock, sqlite_database: Database
+    start: Start, clock: FakeClock, sqlite_database: Database, restarts: bool
 ) -> None:
     timetable = start()
     clock.now = START.replace(year=2027)
     timetable.reconcile()
-    timetable.stop()
     finish_all(sqlite_database, clock.now)
     clock.now = START
-    restarted = start()
+    if restarts:
+        timetable.stop()
+        timetable = start()
+    timetable.reconcile()
     clock.now = at(23, 1)
-    restarted.reconcile()
+    timetable.reconcile()
     assert (at(23), "queued", 1) in fired(sqlite_database)
 
 
