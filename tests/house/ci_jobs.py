@@ -88,10 +88,10 @@ class Project(Repository):
         measured = {"TMPDIR": str(self.outside / "tmp"), "PATH": f"{self.commands}:{os.environ['PATH']}"}
         kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         briefly = {
-            name: re.sub(r"--trials \d+", "--trials 3 -s eager", text) for name, text in variables.items()
+            name: re.sub(r"--minutes \d+", "--minutes 4 -s eager", text) for name, text in variables.items()
         }
         done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", re.sub(r"--trials \d+", "--trials 3 -s eager", script)],
+            ["bash", "-eo", "pipefail", "-c", re.sub(r"--minutes \d+", "--minutes 4 -s eager", script)],
             cwd=self.root,
             env=kept | measured | {"NO_COLOR": "1"} | briefly,
             stdout=subprocess.PIPE,
