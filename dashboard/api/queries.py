@@ -138,6 +138,9 @@ class TrialsQuery(Paged, Period):
     ] = ()
 
 
+class CasesQuery(TrialsQuery): ...
+
+
 class SeriesQuery(Paged):
     workload: Workloads = ()
     strategy: Strategies = ()

@@ -17,6 +17,7 @@ from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
+from compilewatch.db.queries.cases.stored_cases import stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import series_frame
 from compilewatch.db.queries.trials import trial_record, trials_page
@@ -72,6 +73,12 @@ def trials(database: Database, values: Values) -> Answer:
 
 def trials_schema(database: Database) -> JsonSchema:
     return page_schema("trials", row_schema(trials_page(database, Filters(runs=("",)), after=None, limit=1)))
+
+
+def cases(database: Database, values: Values) -> Answer:
+    """One row per case of a build that the filters let through."""
+    frame = stored_cases(database, filters_asked(values))
+    return _page("cases", _following(frame, "case_id", values), "case_id", values["limit"])
 
 
 def trial(database: Database, values: Values) -> Answer:

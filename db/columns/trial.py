@@ -168,7 +168,12 @@ TRIAL: tuple[Column, ...] = (
         banded=True,
         threshold=Threshold.COARSE,
     ),
-    _integer(column="first_call_ns", place="cold_start.first_call_ns"),
+    _integer(
+        column="first_call_ns",
+        place="cold_start.first_call_ns",
+        definition="The first call of the step, compilation included.",
+        summary=SummaryKind.MEAN,
+    ),
     _integer(column="until_steady_ns", place="cold_start.until_steady_ns"),
     _integer(column="calls_until_steady", place="cold_start.calls_until_steady"),
     _float(

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from compilewatch.db.columns.metrics import FURTHER_COLUMNS
 from compilewatch.db.errors import CONTROLS
 from compilewatch.db.json_rows import plain
-from compilewatch.db.metrics.throughput import items_of
-from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
-from compilewatch.db.units import NEVER
+from compilewatch.db.verdicts.case_view import DOORS, Door, case_view
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -88,37 +85,11 @@ def case_row(
     notes: Mapping[tuple[str, str, str], Sequence[str]],
 ) -> dict[str, Any]:
     """One case of a frame of cases as JSON; what could not be measured is null."""
-    low, high = _number(row["speedup_low"]), _number(row["speedup_high"])
     key = (row["build_id"], row["workload"], row["strategy"])
     return {
-        "workload": row["workload"],
-        "strategy": row["strategy"],
-        "build_id": row["build_id"],
-        "status": row["status"],
+        **case_view(row, DOORS[Door.RUN_JSON]),
         "reason": None,
         "failure": failures.get(key),
-        "latency_ns": _number(row["latency_ns"]),
-        "control_latency_ns": _number(row["control_latency_ns"]),
-        "throughput_per_s": _number(row["throughput_per_s"]),
-        "control_throughput_per_s": _number(row["control_throughput_per_s"]),
-        "item": items_of(row)[1] if row["status"] != NOT_APPLICABLE else None,
-        "timing_method": _text(row["timing_method"]),
-        "bound": _text(row["bound"]),
-        **{name: _number(row[name]) for name in (*DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS)},
-        "speedup": _number(row["speedup"]),
-        "speedup_interval": None if low is None or high is None else [low, high],
-        "compile_cost_ns": _number(row["compile_cost_ns"]),
-        "break_even_steps": _break_even(row),
-        "break_even_interval": _break_even_interval(row),
-        "peak_memory_bytes": _number(row["peak_bytes"]),
-        **{name: _number(row[name]) for name in FURTHER_COLUMNS},
-        "graph_breaks": _number(row["graph_breaks"]),
-        "recompiles": _number(row["recompiles"]),
-        "nothing_compiled": bool(row["nothing_compiled"]),
-        "numerics": _text(row["numerics_status"]),
-        "first_look": bool(row["first_look"]),
-        "trials": int(row["trials"]),
-        "failed_trials": int(row["failed_trials"]),
         "verdict": verdicts.get((row["workload"], row["strategy"])),
         "notes": list(notes.get((row["build_id"], row["workload_id"], row["strategy_id"]), ())),
     }
@@ -129,37 +100,3 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
     unknown: dict[str, Any] = defaultdict(lambda: None, trials=0, failed_trials=0)
     unknown |= {"workload": case.workload, "strategy": case.strategy, "status": NOT_APPLICABLE}
     return case_row(unknown, {}, {}, {}) | {"reason": case.reason}
-
-
-def _break_even(row: Mapping[Any, Any]) -> int | str | None:
-    if row["break_even"] == NEVER:
-        return NEVER
-    steps = row["break_even_steps"]
-    return None if _is_missing(steps) else int(steps)
-
-
-def _break_even_interval(row: Mapping[Any, Any]) -> list[int | str] | None:
-    """Its ends in steps; "never" where one lies beyond every number of steps."""
-    kind = row["break_even_interval"]
-    if kind not in ("bounded", "open", "never"):
-        return None
-    low, high = row["break_even_low"], row["break_even_high"]
-    return [NEVER if _is_missing(low) else int(low), NEVER if _is_missing(high) else int(high)]
-
-
-def _number(value: Any) -> int | float | None:
-    if value is None or _is_missing(value):
-        return None
-    number = float(value)
-    return int(number) if number.is_integer() else number
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None or _is_missing(value) else str(value)
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas takes a while to import, and documents without a frame do without it.
-    import pandas as pd
-
-    return bool(pd.isna(value))

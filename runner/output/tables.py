@@ -13,34 +13,18 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.metrics.controls import Control
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
-from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
-from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.trial import CacheState, StrategyKind
-from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, plural, ratio, size, words
+from compilewatch.db.units import MISSING, count, plural
+from compilewatch.db.verdicts.case_view import CELLS, DOORS, Cell, Door, case_texts, remarks
 
 if TYPE_CHECKING:
     from compilewatch.runner.plan.plan import NotApplicable
 
-_FIGURES = (
-    *(
-        "trials",
-        "throughput (eager)",
-        "latency",
-        "eager",
-        "speedup [95 %]",
-        "compile cost",
-        "break-even",
-        "peak memory",
-    ),
-    "breaks",
-)
-# What is decided by, in 100 columns; the rest stands below, or in a wider terminal.
-_NARROW_FIGURES = ("latency", "eager", "speedup [95 %]", "compile cost", "break-even")
+# Narrower than this, the figures that decide stand alone; the rest stands below.
 _WIDE_COLUMNS = 170
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
 _PIPE_COLUMNS = 190
@@ -111,7 +95,7 @@ def result_table(
     *,
     builds: Mapping[str, str],
     notes: Mapping[tuple[str, str, str], Sequence[str]],
-    chosen: Sequence[Column] | None = None,
+    chosen: Sequence[Cell] | None = None,
 ) -> Table:
     """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
     has the names of several builds by id; they stand where torch does not tell them apart. Of `notes`
@@ -123,13 +107,16 @@ def result_table(
     named = len({row["torch"] for row in cases}) < len(builds)
     of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
     against = ["against last run"] if verdicts else []
-    figures = _FIGURES if chosen is None else ("trials", *(each.word for each in chosen))
+    cells = DOORS[Door.RUN] if chosen is None else (DOORS[Door.RUN][0], *chosen)
+    figures = [each.heading for each in cells]
     table = plain_table(("workload", "strategy", *of_build, *figures, *against, "note"), right=figures)
     for row in cases:
         sides = {"build": builds.get(row["build_id"], MISSING), "torch": str(row["torch"])}
         verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = (row["workload"], row["strategy"], *(sides[heading] for heading in of_build))
-        table.add_row(*map(Text, (*names, *_cells(row, chosen), *verdict_cells, _notes(row, apart, notes))))
+        table.add_row(
+            *map(Text, (*names, *case_texts(row, cells), *verdict_cells, _notes(row, apart, notes)))
+        )
     for case in not_applicable:
         blanks = [MISSING] * (len(of_build) + len(figures) + len(against))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
@@ -151,17 +138,16 @@ def result_parts(
     whole = result_table(cases, not_applicable, verdicts, builds=builds, notes=notes)
     if columns >= _WIDE_COLUMNS:
         return whole, []
-    place = [*_FIGURES].index
-    places = [place(name) for name in _NARROW_FIGURES]
-    headings = ("workload", "strategy", *(["torch"] if builds else []), *_NARROW_FIGURES)
-    table = plain_table(headings, right=_NARROW_FIGURES, folds=True)
+    cells = DOORS[Door.RUN_NARROW]
+    figures = [cell.heading for cell in cells]
+    headings = ("workload", "strategy", *(["torch"] if builds else []), *figures)
+    table = plain_table(headings, right=figures, folds=True)
     table.collapse_padding = True
     apart = _eager_rows(cases)
     below = []
     for row in cases:
-        cells = _figures(row)
         torch = [str(row["torch"])] if builds else []
-        shown = (row["workload"], row["strategy"], *torch, *(cells[each] for each in places))
+        shown = (row["workload"], row["strategy"], *torch, *case_texts(row, cells))
         table.add_row(*map(Text, shown))
         verdict = verdicts.get((row["workload"], row["strategy"]))
         told = "; ".join(filter(None, (verdict and f"{verdict} against last run", _notes(row, apart, notes))))
@@ -227,21 +213,6 @@ def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
     ]
 
 
-def note(row: Mapping[Any, Any]) -> str:
-    """What a reader must know before using the figures of this row."""
-    timing = timing_text(row.get("timing_method"), row.get("bound"))
-    notes = [timing] if timing else []
-    if row["failed_trials"]:
-        notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
-    if row["suspect_trials"]:
-        notes.append(f"{row['suspect_trials']} suspect")
-    if row["first_look"]:
-        notes.append("first look")
-    if row["wild_trials"]:
-        notes.append(f"{row['wild_trials']} set aside, wild")
-    return "; ".join(notes)
-
-
 def _notes(
     row: Mapping[Any, Any],
     apart: Mapping[Any, Mapping[Any, Any]],
@@ -250,7 +221,7 @@ def _notes(
     eager = apart.get((row["build_id"], row["workload_id"]))
     apart_note = None if eager is None or eager is row else eager_apart(row, eager)
     of_trials = notes.get((row["build_id"], row["workload_id"], row["strategy_id"]), ())
-    return "; ".join(filter(None, (note(row), *of_trials[:1], apart_note)))
+    return "; ".join(filter(None, (remarks(row), *of_trials[:1], apart_note)))
 
 
 def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:
@@ -273,47 +244,14 @@ def _is_missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def figures_named(names: str) -> list[Column]:
-    """The metrics of a case named `NAME,NAME`. Raises ConfigError for one that there is not."""
+def cells_named(names: str) -> list[Cell]:
+    """The figures of a case named `NAME,NAME`. Raises ConfigError for one that there is not."""
     wanted = [each.strip() for each in names.split(",")]
     for name in wanted:
-        if name not in METRICS:
+        if name not in CELLS:
             known = ", ".join(METRICS)
-            raise ConfigError(f"--columns has no figure called {name}.", f"Name some of {known}.")
-    return [METRICS[name] for name in wanted]
-
-
-def _cells(row: Mapping[Any, Any], chosen: Sequence[Column] | None) -> list[str]:
-    if chosen is None:
-        return _figures(row)
-    values = ((write_of(each, row), row[each.column]) for each in chosen)
-    cells = [MISSING if value is None else words(write(value)) for write, value in values]
-    return [f"{row['counted_trials']}", *cells]
-
-
-def _figures(row: Mapping[Any, Any]) -> list[str]:
-    eager = row["strategy_kind"] == StrategyKind.EAGER
-    speedup = MISSING if eager else ratio(row["speedup"])
-    if not eager and row["interval_method"] not in ("none", None):
-        speedup += f" [{interval(row['speedup_low'], row['speedup_high'], ratio)}]"
-    elif not eager and row["counted_trials"] == 2:
-        speedup += f" [{TWO_TRIALS}]"
-    return [
-        f"{row['counted_trials']}",
-        throughputs_text(
-            items_of(row)[1],
-            row["throughput_per_s"],
-            None if eager else row["control_throughput_per_s"],
-        ),
-        duration(row["latency_ns"]),
-        MISSING if eager else duration(row["control_latency_ns"]),
-        speedup,
-        MISSING if eager else duration(row["compile_cost_ns"]),
-        MISSING if eager else _break_even(row),
-        size(row["peak_bytes"]),
-        MISSING if eager else count(row["graph_breaks"]),
-    ]
-
-
-def _break_even(row: Mapping[Any, Any]) -> str:
-    return MISSING if row["break_even"] == "unknown" else repaid_words(row)
+            raise ConfigError(
+                f"--columns has no figure called {name}.",
+                f"Name some of {known}, or a column of `compilewatch list cases --json`.",
+            )
+    return [CELLS[name] for name in wanted]

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 import typer
 from pandas import DataFrame
 
-from compilewatch.db.columns.column import Column
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.judge.targets import check_targets
@@ -28,6 +27,7 @@ from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import StrategyKind, Task
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.units import MISSING, duration, plural
+from compilewatch.db.verdicts.case_view import Cell
 from compilewatch.runner.catalog.targets import is_target
 from compilewatch.runner.catalog.work_tree import work_tree_of
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
@@ -63,8 +63,8 @@ from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.submodules import submodule_rows, submodule_table
 from compilewatch.runner.output.tables import (
     answer_lines,
+    cells_named,
     console,
-    figures_named,
     print_lines,
     reasons,
     result_parts,
@@ -151,7 +151,7 @@ def run(
     What is measured is judged as `gate` does. Exits 1 when a trial fails or a case regresses; 2 when nothing
     can be measured; 130 when interrupted.
     """
-    chosen = None if columns is None else figures_named(columns)
+    chosen = None if columns is None else cells_named(columns)
     if until_decided:
         require_minutes(minutes)
     wait_s = None if wait is None else seconds_of("--wait", wait)
@@ -336,7 +336,7 @@ def _print(
     as_json: bool,
     submodules: list[dict[str, Any]] | None,
     notes: Mapping[BuildCase, list[str]],
-    chosen: Sequence[Column] | None,
+    chosen: Sequence[Cell] | None,
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(report.comparison) if report else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -27,16 +28,22 @@ from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.service.fleet import Launch
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
+from compilewatch.db.verdicts.case_view import Door
 from compilewatch.db.verdicts.cured import with_later
+from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (
+    BuildsOption,
     ConfigOption,
     DatabaseOption,
     JsonOption,
+    StrategiesOption,
     database_of,
+    machine_named,
     only,
     settings_of,
 )
+from compilewatch.runner.cli.stored import cases
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import console, plain_table, print_lines
@@ -101,12 +108,22 @@ class Subject(StrEnum):
     SUITES = "suites"
     RUNS = "runs"
     TRIALS = "trials"
+    CASES = "cases"
     BUILDS = "builds"
     MACHINES = "machines"
     REGRESSIONS = "regressions"
     ANNOTATIONS = "annotations"
     WORKERS = "workers"
     LAUNCHES = "launches"
+
+
+class Preset(StrEnum):
+    """Tables of cases with columns of their own."""
+
+    SCENARIO = Door.SCENARIO.value
+    THROUGHPUT = Door.THROUGHPUT.value
+    REGIONAL = Door.REGIONAL.value
+    STRATEGIES = Door.STRATEGIES.value
 
 
 _NEWEST_TRIALS = 50
@@ -159,18 +176,34 @@ def list_(
     subject: Annotated[Subject, typer.Argument(help="The subject to list.")],
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="ID", help="Trials of a run alone.", autocompletion=completion.runs),
+        typer.Option("--run", metavar="ID", help="Of a run alone.", autocompletion=completion.runs),
     ] = None,
     workload: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--workload",
             "-w",
             metavar="W",
-            help="Trials of a workload alone.",
+            help="Trials or cases of a workload alone. Repeatable.",
             autocompletion=completion.stored_workloads,
         ),
     ] = None,
+    strategy: StrategiesOption = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Cases of a machine alone.", autocompletion=completion.machines),
+    ] = None,
+    build: BuildsOption = None,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(help="Of cases: a table with columns, and rows, of its own."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Of cases: figures by name, such as latency,speedup,dtype,notes."),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Of cases: print CSV.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Of cases: print Markdown.")] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -179,14 +212,28 @@ def list_(
     annotations that are stored.
 
     trials shows the newest 50, with the ids that `compilewatch show` takes; --run, --workload and --json show
-    all. Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
+    all. cases has each case of each build with its figures over all its trials, columns by name or by preset:
+    scenario, throughput, regional, strategies. Of a fleet: its workers, and the launches that bring them.
+    Example: compilewatch list cases --preset scenario
     """
-    named = Filters(runs=only(run), workloads=only(workload))
-    if named != Filters() and subject is not Subject.TRIALS:
-        raise ConfigError(
-            f"--run and --workload choose trials, not {subject.value}.", "Write `compilewatch list trials`."
-        )
+    named = Filters(runs=only(run), workloads=tuple(workload or ()))
+    of_cases = (strategy, machine, build, preset, columns, csv, markdown)
+    _require_meaning(subject, narrowed=named != Filters(), of_cases=any(of_cases))
     settings = settings_of(config, db)
+    if subject is Subject.CASES:
+        form = cases.Form(json=json_, csv=csv, markdown=markdown)
+        door = Door.RUN if preset is None else Door(preset.value)
+        asked = cases.asked_columns(door, columns)
+        with database_of(settings, migrate=False) as database:
+            of = replace(
+                named,
+                machines=only(machine_named(database, machine)),
+                builds=builds_named(build or (), database),
+                strategies=tuple(strategy or ()),
+            )
+            found = cases.read_rows(database, of, door)
+        cases.print_cases(found, asked, form)
+        return 0
     tallies: list[str] = []
     if subject is Subject.TRIALS:
         with database_of(settings, migrate=False) as database:
@@ -209,7 +256,7 @@ def list_(
         where_from = _WHERE_FROM.get(subject, "Measure with `compilewatch run`.")
         typer.echo(f"No {subject.value} yet. {where_from}")
         return 0
-    columns = _SHOWN.get(subject)
+    headings = _SHOWN.get(subject)
     if subject is Subject.TRIALS and named == Filters() and len(rows) > _NEWEST_TRIALS:
         tallies = [
             f"The newest {_NEWEST_TRIALS} of {plural(len(rows), 'trial')}; --run and --workload show all."
@@ -218,14 +265,27 @@ def list_(
     if subject is Subject.REGRESSIONS:
         rows = [row | {"timing": timing_text(row["timing_method"], row["bound"])} for row in rows]
         if not any(row["timing"] for row in rows):
-            columns = tuple(name for name in _SHOWN[subject] if name != "timing")
-    console().print(_table(rows, columns))
+            headings = tuple(name for name in _SHOWN[subject] if name != "timing")
+    console().print(_table(rows, headings))
     print_lines(tallies)
     if subject is Subject.REGRESSIONS:
         explained_rows = (row for row in rows if row["explanation"])
         why = (f"{row['workload']} / {row['strategy']}: {row['explanation']}" for row in explained_rows)
         print_lines(dict.fromkeys(why))
     return 0
+
+
+def _require_meaning(subject: Subject, *, narrowed: bool, of_cases: bool) -> None:
+    """Raises ConfigError for options that say nothing of this subject."""
+    if narrowed and subject not in (Subject.TRIALS, Subject.CASES):
+        raise ConfigError(
+            f"--run and --workload choose trials, not {subject.value}.", "Write `compilewatch list trials`."
+        )
+    if of_cases and subject is not Subject.CASES:
+        raise ConfigError(
+            f"{subject.value} have no figures of cases, no presets and no other form than --json.",
+            "Write `compilewatch list cases`.",
+        )
 
 
 def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:

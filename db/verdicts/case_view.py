@@ -1,0 +1,464 @@
+"""A case's row on every door: which figures it shows, in which order, under what name, with which digits.
+
+The figures are the columns of `db.columns.case`; a `Cell` reads one or a few of them, and `DOORS` has the
+cells of each door. `run` and `list cases`, as tables, JSON and CSV, take their rows here; the API's have the
+columns of `Door.API`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from compilewatch.db.columns.case import CASE
+from compilewatch.db.columns.column import Column, Kind
+from compilewatch.db.columns.metrics import FURTHER_COLUMNS, METRICS
+from compilewatch.db.json_rows import plain
+from compilewatch.db.metrics.repayment import repaid_words
+from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, StrategyKind
+from compilewatch.db.units import (
+    MISSING,
+    NEVER,
+    TWO_TRIALS,
+    count,
+    duration,
+    interval,
+    moment,
+    percent,
+    ratio,
+    significant,
+    size,
+    words,
+)
+
+Case = Mapping[Any, Any]
+"""A row of a frame of cases (`db.columns.case`); that of a list has what `with_peers` adds."""
+
+
+class Door(StrEnum):
+    """Where a row of a case is shown; the last four are the presets of `list cases`."""
+
+    RUN = "run"
+    RUN_NARROW = "run in 100 columns"
+    RUN_JSON = "run --json"
+    API = "api"
+    SCENARIO = "scenario"
+    THROUGHPUT = "throughput"
+    REGIONAL = "regional"
+    STRATEGIES = "strategies"
+
+
+PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One figure of a row: what JSON, CSV and --columns call it, what stands above it, its value (JSON), and
+    how people read it.
+    """
+
+    name: str
+    heading: str
+    value: Callable[[Case], Any]
+    text: Callable[[Case], str]
+    right: bool = True
+
+
+def case_view(case: Case, cells: Iterable[Cell]) -> dict[str, Any]:
+    """The row of a case as JSON values by name; what could not be measured is null."""
+    return {each.name: each.value(case) for each in cells}
+
+
+def case_texts(case: Case, cells: Iterable[Cell]) -> list[str]:
+    """The row of a case as people read it."""
+    return [each.text(case) for each in cells]
+
+
+def remarks(case: Case) -> str:
+    """What a reader must know before using the figures of this case."""
+    timing = timing_text(case.get("timing_method"), case.get("bound"))
+    notes = [timing] if timing else []
+    if case["failed_trials"]:
+        notes.append(f"{case['failed_trials']} of {case['trials']} failed: {words(case['failure_kind'])}")
+    if case["suspect_trials"]:
+        notes.append(f"{case['suspect_trials']} suspect")
+    if case["first_look"]:
+        notes.append("first look")
+    if case["wild_trials"]:
+        notes.append(f"{case['wild_trials']} set aside, wild")
+    return "; ".join(notes)
+
+
+def with_peers(
+    cases: Sequence[Case], changes: Mapping[str, str], notes: Callable[[Case], Sequence[str]]
+) -> list[dict[str, Any]]:
+    """`cases` with what others of their machine, build and workload say of them: `whole`, the case that
+    compiles as a whole what this compiles by regions, and `default`, that of the strategy default. `changes`
+    by strategy id and `notes` become columns.
+    """
+    known = {(*_place(case), case["strategy"]): case for case in cases}
+    return [
+        {
+            **case,
+            "changes": changes.get(case["strategy_id"]),
+            "notes": [*filter(None, (remarks(case),)), *notes(case)],
+            "whole": _peer(known, case, case["strategy"].replace("+regional", "")),
+            "default": _peer(known, case, "default"),
+        }
+        for case in cases
+    ]
+
+
+def rows_of_door(cases: Iterable[Case], door: Door) -> list[Case]:
+    """Those of `with_peers` that a preset has as rows: of regional compilation only cases with both."""
+    if door is Door.REGIONAL:
+        return [case for case in cases if case["whole"] is not None]
+    if door in (Door.THROUGHPUT, Door.STRATEGIES):
+        return [case for case in cases if not _is_eager(case)]
+    return list(cases)
+
+
+def _place(case: Case) -> tuple[Any, ...]:
+    return case["machine_id"], case["build_id"], case["workload_id"]
+
+
+def _peer(known: Mapping[tuple[Any, ...], Case], case: Case, strategy: str) -> Case | None:
+    return None if strategy == case["strategy"] else known.get((*_place(case), strategy))
+
+
+def _is_eager(case: Case) -> bool:
+    return bool(case["strategy_kind"] == StrategyKind.EAGER)
+
+
+def _value(name: str) -> Callable[[Case], Any]:
+    return lambda case: _plain(case[name])
+
+
+def _plain(value: Any) -> Any:
+    known = plain(value)
+    return int(known) if isinstance(known, float) and known.is_integer() else known
+
+
+def _write(column: Column, case: Case) -> Callable[..., str]:
+    """How a column is written: as its metric says, else by the unit in its name."""
+    if column.key:
+        return write_of(column, case)
+    for ending, write in (
+        ("_ns", duration),
+        ("_bytes", size),
+        ("speedup_low", ratio),
+        ("speedup_high", ratio),
+    ):
+        if column.column.endswith(ending):
+            return write
+    return {Kind.INTEGER: count, Kind.FLOAT: significant}.get(column.kind, str)
+
+
+def _text(column: Column) -> Callable[[Case], str]:
+    def text(case: Case) -> str:
+        value = case[column.column]
+        if column.kind is Kind.MOMENT:
+            return moment(value)
+        if column.kind is Kind.JSON:
+            return ", ".join(f"{key} {each}" for key, each in (value or {}).items()) or MISSING
+        if plain(value) is None:
+            return MISSING
+        return words(_write(column, case)(value))
+
+    return text
+
+
+def _of_compiled(text: Callable[[Case], str]) -> Callable[[Case], str]:
+    return lambda case: MISSING if _is_eager(case) else text(case)
+
+
+def _cell_of(column: Column, name: str = "", heading: str = "") -> Cell:
+    """A column of a case as it is."""
+    return Cell(
+        name=name or column.column,
+        heading=heading
+        or (column.word if column.key else column.column.replace("_", " ").removesuffix(" ns")),
+        value=_value(column.column),
+        text=_text(column) if column.eager_too else _of_compiled(_text(column)),
+        right=column.kind in (Kind.INTEGER, Kind.FLOAT),
+    )
+
+
+_COLUMNS = {each.column: _cell_of(each) for each in CASE}
+_METRICS = {key: _cell_of(each, key) for key, each in METRICS.items()}
+
+
+def _named(name: str, heading: str, column: str | None = None) -> Cell:
+    """The cell of a column under another name or heading."""
+    cell = _COLUMNS[column or name]
+    return Cell(name=name, heading=heading, value=cell.value, text=cell.text, right=cell.right)
+
+
+def _throughputs(case: Case) -> str:
+    beside = None if _is_eager(case) else case["control_throughput_per_s"]
+    return throughputs_text(items_of(case)[1], case["throughput_per_s"], beside)
+
+
+def _eager_throughput(case: Case) -> str:
+    return throughputs_text(items_of(case)[1], case["control_throughput_per_s"])
+
+
+def _speedup(case: Case) -> str:
+    text = ratio(case["speedup"])
+    if case["interval_method"] not in ("none", None):
+        return f"{text} [{interval(case['speedup_low'], case['speedup_high'], ratio)}]"
+    return f"{text} [{TWO_TRIALS}]" if case["counted_trials"] == 2 else text
+
+
+def _repaid(case: Case) -> str:
+    return MISSING if case["break_even"] == "unknown" else repaid_words(case)
+
+
+def _repaid_value(case: Case) -> int | str | None:
+    return NEVER if case["break_even"] == NEVER else _plain(case["break_even_steps"])
+
+
+def _repaid_interval(case: Case) -> list[int | str] | None:
+    """Its ends in steps; "never" where one lies beyond every number of steps."""
+    if case["break_even_interval"] not in ("bounded", "open", "never"):
+        return None
+    ends = (_plain(case["break_even_low"]), _plain(case["break_even_high"]))
+    return [NEVER if end is None else end for end in ends]
+
+
+def _ends(case: Case) -> list[float] | None:
+    ends = (_plain(case["speedup_low"]), _plain(case["speedup_high"]))
+    return None if None in ends else [*ends]
+
+
+def _against_default(case: Case) -> tuple[float, float, float] | None:
+    """Speedup over that of default in the same build, and the ends of its 95 % interval, NaN where either has
+    none: each speedup is against the eager of its own processes, so what moved between them cancels. The ends
+    are those of a difference of logarithms by MOVER (Zou and Donner 2008, Construction of confidence limits
+    about effect measures: a general approach, Statistics in Medicine 27(10), 1693 to 1702).
+    """
+    base = case["default"]
+    sides = [
+        [_plain(each[name]) for name in ("speedup", "speedup_low", "speedup_high")]
+        for each in (case, base)
+        if each is not None
+    ]
+    if len(sides) < 2 or not all(side[0] for side in sides):
+        return None
+    own, other = sides
+    quotient = own[0] / other[0]
+    if not all((*own, *other)):
+        return quotient, math.nan, math.nan
+    (at, low, high), (by, by_low, by_high) = ([math.log(each) for each in side] for side in sides)
+    down, up = math.hypot(at - low, by_high - by), math.hypot(high - at, by - by_low)
+    return quotient, quotient * math.exp(-down), quotient * math.exp(up)
+
+
+def _against_default_value(case: Case) -> float | None:
+    known = _against_default(case)
+    return known and known[0]
+
+
+def _against_default_ends(case: Case) -> list[float] | None:
+    known = _against_default(case)
+    return None if known is None or math.isnan(known[1]) else [known[1], known[2]]
+
+
+def _against_default_text(case: Case) -> str:
+    known = _against_default(case)
+    if known is None:
+        return MISSING
+    return ratio(known[0]) + ("" if math.isnan(known[1]) else f" [{interval(known[1], known[2], ratio)}]")
+
+
+def _cost_text(case: Case) -> str:
+    low, high = case["compile_cost_low_ns"], case["compile_cost_high_ns"]
+    ends = "" if plain(low) is None or plain(high) is None else f" [{interval(low, high, duration)}]"
+    return f"{duration(case['compile_cost_ns'])}{ends}"
+
+
+def _of_whole(name: str, heading: str, cell: Cell) -> Cell:
+    return Cell(
+        name=name,
+        heading=heading,
+        value=lambda case: cell.value(case["whole"]),
+        text=lambda case: cell.text(case["whole"]),
+    )
+
+
+def _saved(case: Case) -> float | None:
+    whole, own = (_plain(each["compile_cost_ns"]) for each in (case["whole"], case))
+    return own / whole - 1 if whole and own is not None and whole > 0 else None
+
+
+def _saved_text(case: Case) -> str:
+    change = _saved(case)
+    return MISSING if change is None else percent(change, signed=True)
+
+
+def _milliseconds(name: str, heading: str) -> Cell:
+    def text(case: Case) -> str:
+        value = _plain(case[name])
+        return MISSING if value is None else significant(value / 1e6)
+
+    return Cell(name=name, heading=heading, value=_value(name), text=text)
+
+
+_WORKLOAD, _STRATEGY = _named("workload", "workload"), _named("strategy", "mode")
+_TRIALS = Cell(
+    name="counted_trials",
+    heading="trials",
+    value=_value("counted_trials"),
+    text=lambda case: f"{case['counted_trials']}",
+)
+_SPEEDUP = Cell(
+    name="speedup", heading="speedup [95 %]", value=_value("speedup"), text=_of_compiled(_speedup)
+)
+_SPEEDUP_INTERVAL = Cell(
+    name="speedup_interval", heading="95 % interval", value=_ends, text=lambda case: f"{_ends(case)}"
+)
+_NOTES = Cell(
+    name="notes",
+    heading="notes",
+    value=lambda case: case["notes"],
+    text=lambda case: "; ".join(case["notes"]) or MISSING,
+    right=False,
+)
+_NUMBER = ("control_latency_ns", "throughput_per_s", "control_throughput_per_s")
+_FLAGS = ("nothing_compiled", "first_look")
+
+
+def _flag(name: str) -> Cell:
+    return Cell(
+        name=name, heading=words(name), value=lambda case: bool(case[name]), text=lambda case: f"{case[name]}"
+    )
+
+
+_RUN = (
+    _TRIALS,
+    Cell(
+        name="throughput_per_s",
+        heading="throughput (eager)",
+        value=_value("throughput_per_s"),
+        text=_throughputs,
+    ),
+    _COLUMNS["latency_ns"],
+    Cell(
+        name="control_latency_ns",
+        heading="eager",
+        value=_value("control_latency_ns"),
+        text=_of_compiled(_COLUMNS["control_latency_ns"].text),
+    ),
+    _SPEEDUP,
+    _COLUMNS["compile_cost_ns"],
+    Cell(name="break_even_steps", heading="break-even", value=_repaid_value, text=_of_compiled(_repaid)),
+    _COLUMNS["peak_bytes"],
+    _named("graph_breaks", "breaks"),
+)
+_DECIDING = ("latency_ns", "control_latency_ns", "speedup", "compile_cost_ns", "break_even_steps")
+
+DOORS: dict[Door, tuple[Cell, ...]] = {
+    Door.RUN: _RUN,
+    Door.RUN_NARROW: tuple(each for each in _RUN if each.name in _DECIDING),
+    Door.RUN_JSON: (
+        *(_COLUMNS[name] for name in ("workload", "strategy", "build_id", "status", "latency_ns", *_NUMBER)),
+        Cell(
+            name="item",
+            heading="item",
+            value=lambda case: None if case["trials"] == 0 else items_of(case)[1],
+            text=lambda case: items_of(case)[1],
+        ),
+        *(_COLUMNS[name] for name in ("timing_method", "bound")),
+        *(_COLUMNS[name] for name in (*DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS)),
+        _SPEEDUP,
+        _SPEEDUP_INTERVAL,
+        _COLUMNS["compile_cost_ns"],
+        Cell(name="break_even_steps", heading="break-even", value=_repaid_value, text=_repaid),
+        Cell(
+            name="break_even_interval",
+            heading="95 % interval",
+            value=_repaid_interval,
+            text=lambda case: f"{_repaid_interval(case)}",
+        ),
+        _named("peak_memory_bytes", "peak memory", "peak_bytes"),
+        *(_COLUMNS[name] for name in (*FURTHER_COLUMNS, "graph_breaks", "recompiles")),
+        _named("numerics", "numerics", "numerics_status"),
+        *map(_flag, _FLAGS),
+        *(_COLUMNS[name] for name in ("trials", "failed_trials")),
+    ),
+    Door.API: tuple(_COLUMNS.values()),
+    Door.SCENARIO: (
+        _WORKLOAD,
+        _named("batch_size", "batch"),
+        _named("shape", "sizes"),
+        _COLUMNS["dtype"],
+        _STRATEGY,
+        _milliseconds("first_call_ns", "cold ms"),
+        _milliseconds("latency_ns", "warm ms"),
+        _SPEEDUP,
+        _NOTES,
+    ),
+    Door.THROUGHPUT: (
+        _WORKLOAD,
+        Cell(
+            name="control_throughput_per_s",
+            heading="baseline",
+            value=_value("control_throughput_per_s"),
+            text=_eager_throughput,
+        ),
+        _STRATEGY,
+        _named("throughput_per_s", "after warm-up"),
+        _NOTES,
+    ),
+    Door.REGIONAL: (
+        _WORKLOAD,
+        _STRATEGY,
+        _of_whole("whole_compile_cost_ns", "whole, compile cost", _COLUMNS["compile_cost_ns"]),
+        _named("compile_cost_ns", "regional, compile cost"),
+        Cell(name="compile_cost_change", heading="change", value=_saved, text=_saved_text),
+        _of_whole("whole_speedup", "whole, speedup [95 %]", _SPEEDUP),
+        Cell(name="speedup", heading="regional, speedup [95 %]", value=_SPEEDUP.value, text=_SPEEDUP.text),
+        _NOTES,
+    ),
+    Door.STRATEGIES: (
+        _WORKLOAD,
+        _STRATEGY,
+        Cell(
+            name="changes",
+            heading="changes",
+            value=lambda case: case["changes"],
+            text=lambda case: case["changes"] or MISSING,
+            right=False,
+        ),
+        Cell(
+            name="compile_cost_ns",
+            heading="compile cost [95 %]",
+            value=_value("compile_cost_ns"),
+            text=_cost_text,
+        ),
+        _COLUMNS["recompiles"],
+        _COLUMNS["peak_bytes"],
+        Cell(
+            name="speedup_over_default",
+            heading="speedup over default [95 %]",
+            value=_against_default_value,
+            text=_against_default_text,
+        ),
+        Cell(
+            name="speedup_over_default_interval",
+            heading="95 % interval",
+            value=_against_default_ends,
+            text=lambda case: f"{_against_default_ends(case)}",
+        ),
+        _NOTES,
+    ),
+}
+"""The cells of each door, in its order."""
+
+CELLS: dict[str, Cell] = {**_COLUMNS, **_METRICS, "notes": _NOTES}
+"""What --columns can name: every column of a case, and every metric by its key."""

@@ -1,0 +1,164 @@
+"""`compilewatch list cases`: stored cases as a table, JSON, CSV or Markdown, columns by name."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.interchange.write.csv_cells import harmless
+from compilewatch.db.json_rows import plain
+from compilewatch.db.markdown_cells import table_row
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.cases.stored_cases import changes_of_strategies, stored_cases
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.people.annotations import stored_annotations
+from compilewatch.db.queries.people.notes import notes_of_cases
+from compilewatch.db.verdicts.case_view import (
+    CELLS,
+    DOORS,
+    Case,
+    Cell,
+    Door,
+    case_texts,
+    case_view,
+    rows_of_door,
+    with_peers,
+)
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines
+
+Columns = Sequence[Cell]
+
+
+def read_rows(database: Database, filters: Filters, door: Door) -> list[Case]:
+    """The cases that `filters` let through, with their peers and notes; those that `door` has as rows."""
+    require_stored(database, filters)
+    every = with_peers(
+        row_dicts(stored_cases(database, replace(filters, strategies=()))),
+        changes_of_strategies(database),
+        _notes(database, filters),
+    )
+    chosen = [case for case in every if not filters.strategies or case["strategy"] in filters.strategies]
+    return rows_of_door(chosen, door)
+
+
+def _notes(database: Database, filters: Filters) -> Callable[[Case], list[str]]:
+    """What trials of a case say of themselves, and what people wrote at its build or on its last day."""
+    of_trials = notes_of_cases(database, filters)
+    written = stored_annotations(database)
+
+    def notes(case: Case) -> list[str]:
+        day = case["last_started_at"].date()
+        said = [
+            each.text
+            for each in written
+            if each.machine_id in (None, case["machine_id"])
+            and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
+        ]
+        key = (case["build_id"], case["workload_id"], case["strategy_id"])
+        return [*of_trials.get(key, ()), *said]
+
+    return notes
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a list is printed; none of them: as a table. Raises ConfigError for several."""
+
+    json: bool = False
+    csv: bool = False
+    markdown: bool = False
+
+    def __post_init__(self) -> None:
+        if self.json + self.csv + self.markdown > 1:
+            raise ConfigError(
+                "--json, --csv and --markdown are three forms of one list.", "Choose one of them."
+            )
+
+
+def asked_columns(door: Door, names: str | None) -> Columns | None:
+    """Those of a preset or those named; None where nothing is asked for. Raises ConfigError for both."""
+    if names is None:
+        return None if door is Door.RUN else DOORS[door]
+    if door is not Door.RUN:
+        raise ConfigError("A preset has columns of its own.", "Choose --preset or --columns.")
+    return [CELLS["workload"], CELLS["strategy"], *cells_named(names)]
+
+
+def print_cases(rows: Sequence[Case], asked: Columns | None, form: Form) -> None:
+    """Without columns asked for, a table has those of `run`, JSON and CSV have every one and the notes."""
+    if form.json or form.csv:
+        cells = asked or (*DOORS[Door.API], CELLS["notes"])
+        if form.json:
+            _print_json(rows, cells)
+        else:
+            _print_csv(rows, cells)
+    elif not rows:
+        print_lines(["No stored case has a row in this table. Measure with `compilewatch run`."])
+    else:
+        usual = (CELLS["workload"], CELLS["strategy"], *DOORS[Door.RUN], CELLS["notes"])
+        _print_table(rows, asked or usual, markdown=form.markdown)
+
+
+def _print_table(rows: Sequence[Case], columns: Columns, *, markdown: bool) -> None:
+    """A table on a terminal, or of Markdown, with machine, torch and build where there are several."""
+    apart = [
+        CELLS[name]
+        for name, telling in (("machine", "machine_id"), ("torch", "torch"), ("build_id", "build_id"))
+        if len({row[telling] for row in rows}) > 1
+    ]
+    if _torch_tells(rows):
+        apart = [each for each in apart if each.name != "build_id"]
+    # Ends stand beside their figure where people read.
+    shown = [*apart, *(each for each in columns if not each.name.endswith("_interval"))]
+    headings = [each.heading for each in shown]
+    cells = [case_texts(row, shown) for row in rows]
+    if markdown:
+        rule = " | ".join("---:" if each.right else "---" for each in shown)
+        print_lines([table_row(*headings), f"| {rule} |", *(table_row(*each) for each in cells)])
+        return
+    right = [each.heading for each in shown if each.right]
+    console().print(plain_table(headings, cells, right=right, folds=True))
+
+
+def _torch_tells(rows: Sequence[Case]) -> bool:
+    """Whether the builds of a machine have each a torch of its own."""
+    builds = {(row["machine_id"], row["build_id"], row["torch"]) for row in rows}
+    return len({(machine, torch) for machine, _, torch in builds}) == len(builds)
+
+
+def _print_json(rows: Sequence[Case], cells: Columns) -> None:
+    named = [_ids(row) | case_view(row, cells) for row in rows]
+    # As /api/v1/cases: of all trials of a build, where a history has each run by itself.
+    print_document({"schema": "compilewatch.list/1", "subject": "cases", "trials_of": "build", "rows": named})
+
+
+def _print_csv(rows: Sequence[Case], cells: Columns) -> None:
+    """A header and a line a case; nested values are JSON, what is missing is empty."""
+    writer = csv.writer(sys.stdout)
+    names = dict.fromkeys((*_IDS, *(each.name for each in cells)))
+    writer.writerow(names)
+    table = (_ids(row) | case_view(row, cells) for row in rows)
+    writer.writerows([_csv_cell(row[name]) for name in names] for row in table)
+
+
+_IDS = ("case_id", "machine", "build_id", "torch", "workload", "strategy")
+
+
+def _ids(row: Case) -> dict[str, Any]:
+    return {name: plain(row[name]) for name in _IDS}
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
