@@ -142,15 +142,15 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "the largest change is not said": ("largest change", changed(JUDGED, "compare", _without_largest)),
     "previous and latest are turned around": ("the newest two", _turned_around),
     "the Overview counts other cases as slower": (
-        "tally of",
+        "tally in latency of",
         changed(compilewatch.dashboard.verdicts.headlines, "tallied", _slower_too),
     ),
     "the badge counts other cases as slower": (
-        "tally of",
+        "tally in latency of",
         changed(compilewatch.dashboard.api.badge, "tallied", _slower_too),
     ),
     "a subject without a tally": (
-        "tally of",
+        "tally in latency of",
         changed(compilewatch.runner.regressions.notify, "between", lambda text: text.partition(": ")[0]),
     ),
     "one upgrade with two changes": (
@@ -166,11 +166,11 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
         changed(SHOWN, "summarize_cases", _column("break_even_steps")),
     ),
     "break-even of a comparison before it is rounded": (
-        "break-even of",
+        "break-even, estimated of",
         changed(JUDGED, "compare", with_rows(_stretched(Metric.BREAK_EVEN))),
     ),
     "a break-even that depends on which strategies are looked at": (
-        "break-even of",
+        "break-even, estimated of",
         lambda patch: patch.setattr(
             compilewatch.db.queries.cases.comparison, "with_pooled_eager", lambda trials: trials
         ),
