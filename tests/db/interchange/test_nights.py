@@ -12,6 +12,7 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.interchange.files.named_dates import date_of_folders
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read import process
 from compilewatch.db.interchange.read.importing import ImportReport, Writing, import_paths
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Status
@@ -181,3 +182,21 @@ def test_a_corrected_file_takes_the_place_of_the_first_and_of_no_other_of_its_co
     assert (errors(replaced), replaced.new, len(stored(sqlite_database))) == ([], 1, 2)
     both = import_paths(sqlite_database, paths, options=TOLD, writing=Writing.REPLACE)
     assert len(errors(both)) == 1
+
+
+def test_one_process_reads_a_folder_whatever_is_refused_in_it(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: set[int] = set()
+
+    class Counted(process.ReadingProcess):
+        def _begun(self) -> process.subprocess.Popen[bytes]:
+            reader = super()._begun()
+            begun.add(reader.pid)
+            return reader
+
+    monkeypatch.setattr("compilewatch.db.interchange.read.importing.ReadingProcess", Counted)
+    folder = nights(tmp_path / "in", *NIGHTS)
+    (folder / NIGHTS[1] / NAME).write_text(NIGHT.format("fast"))
+    report = import_paths(sqlite_database, [folder], options=FACTS)
+    assert (len(errors(report)), report.new, len(begun)) == (1, 10, 1)
