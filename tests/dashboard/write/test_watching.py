@@ -155,7 +155,7 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
         assert page
         assert way_out
         said = texts(opened(read_url(page[1])[0]))
-        counted = re.search(r"\d+ slower \(.*undecided", mail)
+        counted = re.search(r"latency \d+ slower, .*undecided", mail)
         assert counted
         assert counted[0] in said
         with whole_application() as app:
