@@ -83,11 +83,18 @@ def _filters(view: View) -> None:
     keys = links.keys_of(view.link.page)
     if "task" not in keys and "workload" not in keys:
         return
-    with st.popover("Filters", icon=":material/filter_alt:", key="filters"):
+    with filter_box("Filters", view, "task", "workload"):
         if "task" in keys:
             controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
         if "workload" in keys:
             controls.several("workload", "Workloads", view.choices.workloads, everything="All workloads")
+
+
+def filter_box(label: str, view: View, *keys: str) -> DeltaGenerator:
+    """A closed box for the filters `keys`, with how many values are chosen in it."""
+    chosen = sum(len(getattr(view.requested, key)) for key in keys if key in links.keys_of(view.link.page))
+    count = f" ({units.count(chosen)})" if chosen else ""
+    return st.popover(f"{label}{count}", icon=":material/filter_alt:", key=f"box-{label}")
 
 
 def _has_filters(view: View) -> bool:

@@ -36,13 +36,14 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     tab.get_by_role("link", name="Models").click()
     tab.get_by_role("link", name="Trends").click()
     settle(tab, "Trends")
-    tab.get_by_role("radio", name="Latency", exact=True).click()
-    expect(tab).to_have_url(re.compile("metric=latency"))
+    tab.get_by_role("radio", name="Speedup", exact=True).click()
+    expect(tab).to_have_url(re.compile("metric=speedup"))
     tab.get_by_role("button", name="Filters").click()
     tab.get_by_role("button", name="Inference").click()
     expect(tab).to_have_url(re.compile("task=inference"))
     settle(tab, "Trends")
-    expect(tab.get_by_text("Latency of every case")).to_be_visible()
+    expect(tab.get_by_role("button", name="Filters (1)")).to_be_visible()
+    expect(tab.get_by_text("Speedup of every case")).to_be_visible()
     tab.get_by_role("button", name="Share").click()
     link = tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.inner_text().strip()
     tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.hover()
@@ -50,10 +51,10 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     assert tab.evaluate("() => navigator.clipboard.readText()") == link
     tab.keyboard.press("Escape")
     expect(tab.get_by_test_id("stPopoverBody")).to_have_count(0)
-    expect(tab.get_by_role("radio", name="Latency", exact=True)).to_be_visible()
+    expect(tab.get_by_role("radio", name="Speedup", exact=True)).to_be_visible()
     seen = _seen(tab)
     query = parse_qs(urlsplit(link).query)
-    assert query["metric"] == ["latency"]
+    assert query["metric"] == ["speedup"]
     assert query["task"] == ["inference"]
     assert query["workload"] == ["all"]
     assert query["focus"] == ["bert-base"]
@@ -61,8 +62,8 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     assert "data" in query
     with new_page(browser, recorded_server.origin) as (page, trouble):
         open_at(page, link, "Trends")
-        expect(page.get_by_text("Latency of every case")).to_be_visible()
-        expect(page.get_by_role("radio", name="Latency", exact=True)).to_be_visible()
+        expect(page.get_by_text("Speedup of every case")).to_be_visible()
+        expect(page.get_by_role("radio", name="Speedup", exact=True)).to_be_visible()
         assert _seen(page) == seen
         assert trouble.found == []
 

@@ -43,14 +43,14 @@ _HIDDEN = "It was chosen by its link; the filters of this report leave it out of
 _MOST_CASES_OPEN = 12
 _CHANGES = {
     "step": TableColumn("Since", pinned=True, explained="What differs in the first build that has it."),
-    "who": TableColumn("Who is hit", wide=True),
+    "who": TableColumn("Who is hit"),
     "metric": TableColumn("Metric"),
     "worst": TableColumn("Worst", numeric=True, unit="change"),
     "median": TableColumn("Median", numeric=True, unit="change"),
-    "machines": TableColumn("Machines"),
-    "since": TableColumn("Recorded"),
     "now": TableColumn("Still there?", explained="What the newest later build of the machine says of it."),
     "owner": TableColumn("Owner"),
+    "machines": TableColumn("Machines"),
+    "since": TableColumn("Recorded"),
     **parts.hidden(
         {
             "states": TableColumn("States"),

@@ -11,7 +11,7 @@ from compilewatch.dashboard.pages.regressions import content, triage_form
 from compilewatch.dashboard.read.data import read_regressions
 from compilewatch.dashboard.render import controls, elements, streamlit_parts
 from compilewatch.dashboard.render import forms as telling
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, filter_box, strategies
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts import inbox
@@ -25,7 +25,7 @@ def draw(view: View) -> Link:
     """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
     telling.tell(triage_form.PAGE)
     recorded = read_regressions()
-    with st.popover("States and strategies", icon=":material/filter_alt:", key="inbox-filters"):
+    with filter_box("States and strategies", view, "state", "strategy"):
         if recorded:
             controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
         strategies(view)
