@@ -86,8 +86,8 @@ def test_the_charts_of_a_page_have_addresses_to_paste(page: Page, desk: Desk) ->
 
 def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, desk: Desk) -> None:
     open_at(page, f"{desk.served.origin}/trends?focus=bert-base", "Trends")
-    page.get_by_role("radio", name="Latency", exact=True).click()
-    expect(page.get_by_text("Latency of every case")).to_be_visible()
+    page.get_by_role("radio", name="Speedup", exact=True).click()
+    expect(page.get_by_text("Speedup of every case")).to_be_visible()
     version = page.get_by_text("data version").first
     before = version.inner_text()
     main = page.get_by_test_id("stMain")
@@ -97,8 +97,8 @@ def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, de
         save_trials(database, make_history(workloads=("bert-base",), builds=("2.14.0",), start=START, seed=9))
     expect(version).not_to_have_text(before, timeout=LIVE_WITHIN_MS)
     expect(page.get_by_text(re.compile("torch 2.14.0")).first).to_be_attached()
-    expect(page.get_by_role("radio", name="Latency", exact=True)).to_be_checked()
-    expect(page).to_have_url(re.compile("metric=latency"))
+    expect(page.get_by_role("radio", name="Speedup", exact=True)).to_be_checked()
+    expect(page).to_have_url(re.compile("metric=speedup"))
     assert main.evaluate("element => element.scrollTop") == place
 
 
@@ -194,16 +194,17 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
         # Without the slash it is the proxy that has to add it, where the dashboard cannot know the prefix.
         page.goto(f"{host}/team/cw/" if taken_off else f"{host}/team/cw")
         settle(page, "Today")
-        page.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
+        page.get_by_role("link", name="Models", exact=True).click()
+        page.get_by_role("link", name="Trends", exact=True).click()
         settle(page, "Trends")
-        page.get_by_role("radio", name="Latency", exact=True).click()
-        expect(page).to_have_url(re.compile(rf"^{host}/team/cw/trends\?.*metric=latency"))
+        page.get_by_role("radio", name="Speedup", exact=True).click()
+        expect(page).to_have_url(re.compile(rf"^{host}/team/cw/trends\?.*metric=speedup"))
         popover(page, "Share")
-        link = shared_text(page, "metric=latency")
+        link = shared_text(page, "metric=speedup")
         assert link.startswith(f"{host}/team/cw/trends?")
         page.goto(link)
         settle(page, "Trends")
-        expect(page.get_by_text("Latency of every case")).to_be_visible()
+        expect(page.get_by_text("Speedup of every case")).to_be_visible()
         page.goto(f"{host}/team/cw/trendz")
         settle(page, "Today")
         expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")

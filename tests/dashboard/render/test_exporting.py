@@ -20,9 +20,9 @@ from compilewatch.db import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 ORIGIN = ExportOrigin(
-    link=Link(page=Page.TRENDS, workload=("bert base",), metric="latency", machine="0123456789abcdef"),
-    sentence="Latency over time of bert base.",
-    permalink="http://127.0.0.1:8501/trends?metric=latency&note=a)b",
+    link=Link(page=Page.TRENDS, workload=("bert base",), metric="compile_cost", machine="0123456789abcdef"),
+    sentence="Compile cost over time of bert base.",
+    permalink="http://127.0.0.1:8501/trends?metric=compile_cost&note=a)b",
     data_version=42,
 )
 TABLE = Table(
@@ -134,7 +134,7 @@ def test_markdown_is_one_table_without_markup_of_its_cells() -> None:
     lines = text.splitlines()
     assert lines[0] == "**Latency of every case**"
     assert "Data version 42, exported 2026-11-20 20:00 UTC" in lines[2]
-    assert "(http://127.0.0.1:8501/trends?metric=latency&note=a%29b)" in lines[2]
+    assert "(http://127.0.0.1:8501/trends?metric=compile_cost&note=a%29b)" in lines[2]
     table = lines[4:]
     assert table[0] == "| Workload | Change | Last | Runs |"
     assert len(table) == 5
@@ -142,7 +142,7 @@ def test_markdown_is_one_table_without_markup_of_its_cells() -> None:
 
 
 def test_the_name_of_a_file_says_filters_and_version() -> None:
-    assert file_name(TABLE, ORIGIN, "csv") == "compilewatch_trend-table_bert-base_latency_v42.csv"
+    assert file_name(TABLE, ORIGIN, "csv") == "compilewatch_trend-table_bert-base_compile_cost_v42.csv"
     hostile = ExportOrigin(Link(page=Page.TRENDS, workload=("../../etc/passwd\x00" + "x" * 300,)), "", "", 1)
     name = file_name(TABLE, hostile, "csv")
     assert "/" not in name
