@@ -54,7 +54,7 @@ class Page(StrEnum):
 
 
 class PageEntry(NamedTuple):
-    """What a page is called, its icon in the menu, and the question that it answers.
+    """What a page is called, the icon of buttons that lead to it, and the question that it answers.
 
     `picture` is the key of the chart in previews of its links. By default a page shows the newest machine and
     its newest build; `all_machines` and `all_builds` say that it shows them all. `filtered` is whether the

@@ -81,7 +81,7 @@ def reproduce(
 
     The new trial is stored in its own run. Exits 1 when it fails. Where workload, strategy or environment
     differ from the record, the differences are printed and nothing runs. With --issue the pages Trial,
-    Upgrade and Regressions have the same text from then on.
+    Upgrade and Inbox have the same text from then on.
     """
     settings = settings_of(config, db)
     if issue:
