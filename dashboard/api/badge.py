@@ -163,7 +163,8 @@ def _speedup(case: pd.Series) -> BadgeText:
     if case["first_look"]:
         return BadgeText(f"{units.ratio(case['speedup'])} (first look)", _UNKNOWN_COLOUR)
     text, low, high = units.ratio(case["speedup"]), case["speedup_low"], case["speedup_high"]
-    if not (low > 1 or high < 1):
+    # Too few trials have no interval, and show nothing either.
+    if pd.isna(low) or pd.isna(high) or low <= 1 <= high:
         return BadgeText(f"{text} (not shown)", _UNKNOWN_COLOUR)
     return BadgeText(text, _WORSE_COLOUR if high < 1 else theme.BLUE)
 

@@ -279,10 +279,12 @@ def test_looking_takes_no_token() -> None:
     assert [buckets.wait_s("a"), buckets.wait_s("a"), buckets.take("a"), buckets.wait_s("a")] == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("factor", "is_shown"), [(1.0, False), (0.7, True)])
+@pytest.mark.parametrize(("factor", "trials", "is_shown"), [(1.0, 5, False), (0.7, 5, True), (0.7, 2, False)])
 def test_a_badge_of_a_speedup_that_is_not_shown_says_so(
-    store: Store, factor: float, *, is_shown: bool
+    store: Store, factor: float, trials: int, *, is_shown: bool
 ) -> None:
+    """Two trials have no interval."""
+
     def latency_ns(_workload: str, strategy: str, _run: int) -> float:
         return 10 * MS * (1.0 if strategy == "eager" else factor)
 
@@ -290,7 +292,7 @@ def test_a_badge_of_a_speedup_that_is_not_shown_says_so(
         make_history(
             workloads=("mlp",),
             builds=("2.13.0",),
-            trials_per_case=5,
+            trials_per_case=trials,
             between_trials=0.02,
             latency_ns=latency_ns,
         )
