@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def axe() -> str:
 
 
 Look = tuple[int, str]
+_NAMED = re.compile(r".+ · compilewatch$")
 
 
 _SCHEME = "() => matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
@@ -61,7 +63,10 @@ def _check(
     looks = [(size["width"], str(page.evaluate(_SCHEME))), other] if other else []
     for shot in shown:
         open_at(page, f"{origin}/{href(shot.link)}", shot.title)
-        expect(page).to_have_title(f"{shot.title} · compilewatch")
+        expect(page).to_have_title(_NAMED)
+        headline = page.title().removesuffix(" · compilewatch")
+        if headline != shot.title:
+            expect(page.get_by_test_id("stMain").get_by_text(headline).first).to_be_visible()
         if shot.link == Link(page=shot.link.page):
             for alert in ("stAlertContentError", "stAlertContentWarning"):
                 expect(page.get_by_test_id(alert)).to_have_count(0)

@@ -12,6 +12,7 @@ from playwright.sync_api import Page as Tab
 
 from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.changes import changes_of
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
 from tests.builders import START
@@ -52,7 +53,7 @@ def chosen(recorded_url: str) -> dict[str, Any]:
         "strategy": ("default",),
         "focus": "bert-base",
         "focus_strategy": "default",
-        "metric": "latency",
+        "metric": "speedup",
         "axis": "torch",
         "scale": "log",
         "since": (START - timedelta(days=30)).date(),
@@ -65,6 +66,7 @@ def chosen(recorded_url: str) -> dict[str, Any]:
         "status": ("ok",),
         "source": ("measured",),
         "state": ("acknowledged",),
+        "change": tuple(change.change_id for change in changes_of([acknowledged.regression])),
         "regression": (acknowledged.regression.regression_id,),
         "run": trial["run_id"],
         "trial": trial["trial_id"],

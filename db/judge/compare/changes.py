@@ -8,7 +8,7 @@ from statistics import median
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
-from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.results import Row
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import first_of, percent, plural
@@ -21,8 +21,7 @@ _Step = tuple[tuple[str, str | None, str | None], ...]
 class Change:
     """What one step, from `base` to `head`, did to the same metric of all of `rows`, in one direction, on all
     of `machines`; the row that moved most comes first. `regressions` are what is recorded of them, in the
-    order of the rows, and `change_id` is the same however many cases join it; both are empty of a comparison
-    that records nothing.
+    order of the rows, and `change_id` is the same however many cases join it.
     """
 
     base: str
@@ -31,8 +30,8 @@ class Change:
     verdict: Verdict
     rows: tuple[Row, ...]
     machines: tuple[str, ...]
-    regressions: tuple[Regression, ...] = ()
-    change_id: str = ""
+    regressions: tuple[Regression, ...]
+    change_id: str
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -128,19 +127,3 @@ def _change(change_id: str, regressions: Sequence[Regression]) -> Change:
         regressions=tuple(ordered),
         change_id=change_id,
     )
-
-
-def changes_between(comparison: Comparison, metric: Metric) -> tuple[Change, ...]:
-    """What the step of a comparison did to the cases that moved in `metric`: the slower ones as one change,
-    the faster ones as another.
-    """
-    sides = (comparison.base, comparison.head)
-    base, head = (side_title(side, comparison.changed_components) for side in sides)
-    changes = []
-    for moved in ("slower", "faster"):
-        rows = [row for row in comparison.with_asked().rows if row.metric is metric and row.moved == moved]
-        if rows:
-            ordered = tuple(sorted(rows, key=lambda row: -abs(row.log_change)))
-            machines = (comparison.machine,) if comparison.machine else ()
-            changes.append(Change(base, head, metric, ordered[0].verdict, ordered, machines))
-    return tuple(changes)

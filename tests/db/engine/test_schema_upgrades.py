@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sqlite3
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,13 @@ def test_an_upgrade_changes_no_row_and_no_number(old: Path, tmp_path: Path) -> N
         table: [name for name in names if name not in OF_BUILDS] for table, (names, _) in before.items()
     }
     kept = {table: names for table, names in columns.items() if table not in REWRITTEN}
+    summed_up = {"run_case": kept.pop("run_case")} if "run_case" in kept else {}
     assert rows_of(file, kept) == rows_of(old, kept)
+    # Made anew, on a processor that may round the last digit another way.
+    now, then = (
+        chain.from_iterable(rows_of(each, summed_up).get("run_case", ([], []))[1]) for each in (file, old)
+    )
+    assert [pair for pair in zip(now, then, strict=True) if not _are_alike(*pair)] == []
 
 
 # A build is the software stack since 0018: what names one is rewritten there, which has tests of its own.
@@ -91,6 +99,10 @@ def expect_as_it_was(database: Database, old: Path) -> None:
     assert expected
     assert list(trial_records(database)) == expected
     assert find_damage(database) == []
+
+
+def _are_alike(now: Any, then: Any) -> bool:
+    return bool(now == then or (isinstance(now, float) and math.isclose(now, then, rel_tol=1e-12)))
 
 
 def rows_of(

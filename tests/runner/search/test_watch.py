@@ -273,7 +273,7 @@ def test_an_equal_release_is_told_too(hook: Webhook, monkeypatch: pytest.MonkeyP
         save_trials(database, [earlier])
     assert in_this_process("watch", "--once", cwd=Path.cwd()).returncode == 0
     (message,) = hook.messages
-    assert message["title"].startswith("torch 2.14.0 on your 2 models: 0 slower, 0 faster, ")
+    assert message["title"].startswith("torch 2.14.0 on your 2 models: latency 0 slower, 0 faster, ")
     assert "missing" not in message["title"]
     assert host.measured == 20
 
