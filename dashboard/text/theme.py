@@ -108,7 +108,6 @@ _SHARED: dict[str, Any] = {
     "theme.metricValueFontWeight": 650,
     "theme.linkUnderline": False,
     "theme.showWidgetBorder": True,
-    "theme.showSidebarBorder": True,
     "theme.paddingTop": "1rem",
     "theme.paddingBottom": "3rem",
     "theme.chartDivergingColors": DIVERGING,
@@ -131,8 +130,6 @@ _LOOKS: dict[str, tuple[Any, Any]] = {
     "dataframeBorderColor": ("#E3E7EC", "#2A3340"),
     "redColor": ("#B93A00", "#F0814A"),
     "greenColor": ("#00795A", "#2FBF95"),
-    "sidebar.backgroundColor": ("#F7F8FA", "#0B0F15"),
-    "sidebar.secondaryBackgroundColor": ("#FFFFFF", "#1A212B"),
 }
 
 
