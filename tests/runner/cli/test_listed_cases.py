@@ -61,6 +61,14 @@ def test_chosen_strategies_are_rows_and_leave_the_figures_as_they_are(printed: A
     assert all(row == every[row["case_id"]] for row in chosen)
 
 
+def test_strategies_of_the_api_are_rows_and_leave_the_figures_as_they_are(stepped: str) -> None:
+    (endpoint,) = (each for each in ENDPOINTS if each.path == "/cases")
+    with open_database(stepped) as database:
+        whole = endpoint.answer(database, {"limit": 1000, "cursor": None}).rows
+        chosen = endpoint.answer(database, {"limit": 1000, "cursor": None, "strategy": ("default",)}).rows
+    assert chosen == [row for row in whole if row["strategy"] == "default"] != []
+
+
 def test_the_page_of_the_api_goes_on_where_the_last_one_ended(stepped: str) -> None:
     (endpoint,) = (each for each in ENDPOINTS if each.path == "/cases")
     with open_database(stepped) as database:
