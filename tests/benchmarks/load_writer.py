@@ -1,7 +1,7 @@
-"""Saves a trial every tenth of a second, and says of each how long the save took.
+"""Saves so many trials a second, and says of each how long the save took.
 
-Usage: python -m tests.benchmarks.load_writer URL SECONDS. Prints one number of milliseconds per line.
-Every 300 trials another run begins, with a build of its own, as a night's does.
+Usage: python -m tests.benchmarks.load_writer URL SECONDS TRIALS_PER_S. Prints one number of milliseconds per
+line. Every 300 trials another run begins, with a build of its own, as a night's does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial
 
-EVERY_S = 0.1
 TRIALS_PER_RUN = 300
 WORKLOADS = ("bert-base", "resnet-50", "mlp", "elementwise")
 STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
@@ -47,8 +46,8 @@ def _trial(build: str, run_id: str, number: int, started_at: datetime) -> Trial:
     )
 
 
-def main(url: str, seconds: str) -> None:
-    end = time.monotonic() + float(seconds)
+def main(url: str, seconds: str, trials_per_s: str) -> None:
+    every_s, end = 1.0 / float(trials_per_s), time.monotonic() + float(seconds)
     number = 0
     with open_database(url) as database:
         while (began := time.monotonic()) < end:
@@ -56,7 +55,7 @@ def main(url: str, seconds: str) -> None:
             save_trial(database, _trial(f"2.99.{run}", f"load-{run:03d}", number, datetime.now(UTC)))
             took = time.monotonic() - began
             print(f"{took * 1000:.1f}", flush=True)
-            time.sleep(max(0.0, EVERY_S - took))
+            time.sleep(max(0.0, every_s - took))
             number += 1
 
 

@@ -1,7 +1,8 @@
 """Fifty readers and two hundred API requests a second while trials are written: errors, memory, waits.
 
-COMPILEWATCH_LOAD_S says for how many seconds, a minute unless told otherwise; COMPILEWATCH_LOAD_VIEWS how
-many pages one process draws while its memory is looked at.
+COMPILEWATCH_LOAD_S says for how many seconds, a minute unless told otherwise; COMPILEWATCH_LOAD_TRIALS_PER_S
+how many trials a second, ten unless told otherwise; COMPILEWATCH_LOAD_VIEWS how many pages one process draws
+while its memory is looked at.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.benchmark
 
 SECONDS = float(os.environ.get("COMPILEWATCH_LOAD_S", "60"))
 VIEWS = int(os.environ.get("COMPILEWATCH_LOAD_VIEWS", "2000"))
+TRIALS_PER_S = float(os.environ.get("COMPILEWATCH_LOAD_TRIALS_PER_S", "10"))
 READERS = 50
 REQUESTS_PER_S = 200
 # An address may send 20 requests a second, so 200 come from twelve; every other one sends entity tags back.
@@ -91,7 +93,7 @@ def server(empty_database_url: str, tmp_path: Path) -> Iterator[tuple[Served, st
 def test_many_readers_and_programs_while_trials_are_written(server: tuple[Served, str], backend: str) -> None:
     running, url = server
     seen = Seen()
-    command = [sys.executable, "-m", "tests.benchmarks.load_writer", url, str(SECONDS)]
+    command = [sys.executable, "-m", "tests.benchmarks.load_writer", url, *map(str, (SECONDS, TRIALS_PER_S))]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
         before, mine = psutil.Process(running.pid).cpu_times(), psutil.Process().cpu_times()
         asyncio.run(_all(running, sqlite_file(url), seen))
