@@ -11,8 +11,8 @@ from compilewatch.db.interchange.files import trial_csv
 from compilewatch.db.interchange.files.fields import separator_of
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
-from compilewatch.db.interchange.read.unread import looks_like, table_like
-from compilewatch.db.interchange.sources import bencher, github_action_benchmark
+from compilewatch.db.interchange.read.unread import DATA_JS, refused, table_like
+from compilewatch.db.interchange.sources import bencher
 from compilewatch.db.interchange.sources.kernels import torch_compare
 from compilewatch.db.interchange.sources.timm_csv import column_prefix
 from compilewatch.db.interchange.traces import torch_trace
@@ -79,15 +79,12 @@ def detect(file: InputFile) -> Format:
         return Format.TORCH_TRACE
     if torch_compare.FIRST_LINE.match(head):
         return Format.TORCH_COMPARE
-    if head.startswith(github_action_benchmark.FIRST_WORD):
-        return Format.GITHUB_ACTION_BENCHMARK
-    detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
+    is_json = head[:1] in b"{[" or head.startswith(DATA_JS)
+    detected = _json_format(head) if is_json else _csv_format(file, head)
     if detected is None:
         _expand(file)
-        raise UnreadError(
-            f"{file.shown}: {looks_like(head) or 'is in no format that is read'}.",
-            "A table of results comes in as CSV, with --column to say what its columns mean.",
-        )
+        problem, next_step = refused(head)
+        raise UnreadError(f"{file.shown}: {problem}.", next_step)
     return detected
 
 

@@ -10,20 +10,15 @@ from compilewatch.db.interchange.files.foreign_trials import ForeignResult, to_t
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources import (
-    asv,
     bencher,
     dynamo_csv,
     generic_csv,
-    github_action_benchmark,
-    google_benchmark,
-    hyperfine,
     optimum,
     oss_v3,
     pytest_benchmark,
     serving,
     timm_csv,
     torchbench,
-    transformers_benchmark,
     transformers_ci,
     vllm_bench,
     vllm_startup,
@@ -59,17 +54,12 @@ class Format(StrEnum):
     TRANSFORMERS_CI = "transformers-ci"
     TORCH_TRACE = "torch-trace"
     JOB_RECORDING = "job-recording"
-    TRANSFORMERS_BENCHMARK = "transformers-benchmark"
     VLLM_STARTUP = "vllm-startup"
     VLLM_BENCH = "vllm-bench"
     SGLANG = "sglang"
     GENAI_PERF = "genai-perf"
     TRTLLM_BENCH = "trtllm-bench"
     TRTEXEC = "trtexec"
-    GITHUB_ACTION_BENCHMARK = "github-action-benchmark"
-    GOOGLE_BENCHMARK = "google-benchmark"
-    HYPERFINE = "hyperfine"
-    ASV = "asv"
     BENCHER = "bencher"
     KERNELBENCH = "kernelbench"
     NVBENCH = "nvbench"
@@ -94,17 +84,12 @@ READERS: dict[Format, Reader] = {
     Format.OPTIMUM: optimum.read,
     Format.TIMM_CSV: timm_csv.read,
     Format.TRANSFORMERS_CI: transformers_ci.read,
-    Format.TRANSFORMERS_BENCHMARK: transformers_benchmark.read,
     Format.VLLM_STARTUP: vllm_startup.read,
     Format.VLLM_BENCH: vllm_bench.read,
     Format.SGLANG: vllm_bench.read,
     Format.GENAI_PERF: serving.read_genai_perf,
     Format.TRTLLM_BENCH: serving.read_trtllm,
     Format.TRTEXEC: trtexec.read,
-    Format.GITHUB_ACTION_BENCHMARK: github_action_benchmark.read,
-    Format.GOOGLE_BENCHMARK: google_benchmark.read,
-    Format.HYPERFINE: hyperfine.read,
-    Format.ASV: asv.read,
     Format.BENCHER: bencher.read,
     Format.KERNELBENCH: kernelbench.read,
     Format.NVBENCH: nvbench.read,
@@ -122,8 +107,6 @@ JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.OPTIMUM, ("scenario", "launcher")),
     (Format.OPTIMUM, ("latency", "values", "unit")),
     (Format.OSS_V3, ("metric", "benchmark_values")),
-    (Format.TRANSFORMERS_BENCHMARK, ("model_name", "benchmark_scenarios")),
-    (Format.TRANSFORMERS_BENCHMARK, ("metadata", "hardware_info", "e2e_latency")),
     (Format.VLLM_BENCH, ("avg_latency", "latencies")),
     (Format.VLLM_BENCH, ("elapsed_time", "num_requests", "tokens_per_second")),
     (Format.SGLANG, ("request_throughput", "output_throughput", "median_e2e_latency_ms")),
@@ -133,8 +116,5 @@ JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.TRTEXEC, ("computeMs", "latencyMs")),
     (Format.NVBENCH, ("devices", "sm_version", "ptx_version")),
     (Format.KERNELBENCH, ("mean", "num_trials", "hardware")),
-    (Format.GOOGLE_BENCHMARK, ("context", "benchmarks", "time_unit")),
-    (Format.HYPERFINE, ("results", "command", "mean")),
-    (Format.ASV, ("commit_hash", "params", "results")),
 )
 """Keys that all stand within the first 64 KiB of a JSON file of that format, in this order of trial."""

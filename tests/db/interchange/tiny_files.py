@@ -107,67 +107,6 @@ def _transformers_ci() -> str:
     return json.dumps({"m": {f"{settings}{flag}": {"c0ffee": metrics} for flag in (False, True)}})
 
 
-def _transformers_benchmark() -> str:
-    def entry(mode: str | None) -> dict[str, Any]:
-        return {
-            "metadata": {
-                "model_id": "llama", "timestamp": "2026-08-01T12:00:00", "commit_id": "c0ffee",
-                "hardware_info": {"gpu_name": "NVIDIA A10G", "cpu_count": 8, "torch_version": "2.9.0+cu128"},
-            },
-            "measures": {"e2e_latency": [2.5, 2.25], "dt_tokens": [[0.5, 1.0]]},
-            "config": {
-                "batch_size": 2, "sequence_length": 128, "num_tokens_to_generate": 64,
-                "dtype": "torch.bfloat16", "device": "cuda", "attn_implementation": "sdpa",
-                "compile_mode": mode,
-            },
-        }  # fmt: skip
-
-    return json.dumps({"a1b2": entry(None), "c3d4": entry("default")})
-
-
-def _github_action_benchmark() -> str:
-    benches = [
-        {"name": "test_add[eager]", "value": 2000.0, "unit": "iter/sec"},
-        {"name": "test_add[default]", "value": 250.0, "unit": "us"},
-        {"name": "coverage", "value": 93.0, "unit": "%"},
-    ]
-    run = {"commit": {"id": "c0ffee"}, "date": 1_770_000_000_000, "tool": "pytest", "benches": benches}
-    return "window.BENCHMARK_DATA = " + json.dumps({"lastUpdate": 1, "entries": {"GPU": [run]}})
-
-
-def _asv() -> str:
-    return json.dumps(
-        {
-            "commit_hash": "c0ffee", "python": "3.12", "requirements": {"torch": "2.13.0"},
-            "params": {"machine": "vm", "cpu": "AMD EPYC", "os": "Linux", "ram": "8000000"},
-            "result_columns": ["result", "params", "version", "started_at", "duration"],
-            "results": {
-                "suite.time_add": [[0.25, 0.5, None], [["eager", "default", "x"]], 1, 1_770_000_000_000],
-                "suite.mem_add": [[728], [], "1", 1_770_000_000_000, 2.0],
-            },
-        }
-    )  # fmt: skip
-
-
-def _google_benchmark() -> str:
-    time = {"real_time": 2.5, "time_unit": "ms"}
-    benchmarks = [
-        {"name": "BM_add", "run_type": "iteration", "iterations": 9, **time},
-        {"name": "BM_add_mean", "run_type": "aggregate", **time},
-    ]
-    context = {"date": "2026-08-01T12:00:00+00:00", "host_name": "vm", "num_cpus": 4}
-    return json.dumps({"context": context, "benchmarks": benchmarks})
-
-
-def _hyperfine() -> str:
-    times = {"mean": 1.5, "stddev": 0.1, "median": 1.5, "times": [1.25, 1.75], "exit_codes": [0, 0]}
-    results = [
-        {"command": f"python infer.py {mode}", **times, "parameters": {"mode": mode}}
-        for mode in ("eager", "default")
-    ]
-    return json.dumps({"results": results})
-
-
 def _statistics(unit: str, typical: float) -> dict[str, Any]:
     return {"unit": unit, "avg": 1.1 * typical, "p50": typical, "p99": 2 * typical, "std": 1.0, "count": 20}
 
@@ -301,7 +240,6 @@ TINY: dict[Format, dict[str, str]] = {
     Format.TORCH_TRACE: {"dedicated_log_torch_trace_x1.log": whole_log()},
     Format.JOB_RECORDING: {"compilewatch_job_ranker_1.jsonl": whole_recording()},
     Format.VLLM_STARTUP: {"startup.json": vllm_startup()},
-    Format.TRANSFORMERS_BENCHMARK: {"llama_benchmark_20260801_120000.json": _transformers_benchmark()},
     Format.VLLM_BENCH: {
         "llama.json": '{"avg_latency": 1.2, "latencies": [1.25, 1.0, 1.5], "percentiles": {"50": 1.25}}'
     },
@@ -322,10 +260,6 @@ TINY: dict[Format, dict[str, str]] = {
             ]
         )
     },
-    Format.GITHUB_ACTION_BENCHMARK: {"data.js": _github_action_benchmark()},
-    Format.GOOGLE_BENCHMARK: {"gbench.json": _google_benchmark()},
-    Format.HYPERFINE: {"hyperfine.json": _hyperfine()},
-    Format.ASV: {"c0ffee-py3.json": _asv()},
     Format.BENCHER: {
         "bmf.json": json.dumps(
             {
