@@ -93,3 +93,10 @@ def _typed(value: Any, dtype: Any) -> Any:
 def _within(values: Any) -> Any:
     # The greatest integer is none among floats: as one it would be beyond itself.
     return np.clip(values, -_GREATEST, _GREATEST)
+
+
+def with_plain_texts(frame: DataFrame) -> DataFrame:
+    """The same rows with columns of text as objects: to cut a frame into hundreds of small ones, each column
+    of a dtype of its own costs more than what it holds.
+    """
+    return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, object))

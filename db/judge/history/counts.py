@@ -25,8 +25,9 @@ from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.history.events import LABELS, changed_between, labels
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent
-from compilewatch.db.judge.sequence import in_reading_order
+from compilewatch.db.judge.sequence import in_reading_order, turns_of_each
 from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
+from compilewatch.db.metrics.frames import with_plain_texts
 from compilewatch.db.metrics.groups import Bools, Groups, floats
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.trial import FailureKind
@@ -60,8 +61,10 @@ def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[Chang
     policy = policy or Policy()
     outside = trials["failure_kind"].isin([kind.value for kind in NOT_THE_BUILDS_FAULT])
     ran = trials[~outside]
-    varying = _needed(ran)[_varies(ran)].sort_values(["started_at", "trial_id"])
-    events = [event for _, series in varying.groupby("series_id", sort=True) for event in _of_series(series)]
+    varying = with_plain_texts(_needed(ran)[_varies(ran)]).sort_values(["started_at", "trial_id"])
+    in_turns = set(varying.loc[turns_of_each(varying), "series_id"])
+    by_series = varying.groupby("series_id", sort=True)
+    events = [e for name, series in by_series for e in _of_series(series, in_turns=name in in_turns)]
     return (*events, *_missing(trials, ran, policy))
 
 
@@ -80,8 +83,8 @@ def _varies(trials: DataFrame) -> Bools:
     return flags
 
 
-def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
-    runs = _runs(series)
+def _of_series(series: DataFrame, *, in_turns: bool) -> Iterator[ChangeEvent]:
+    runs = _runs(series, in_turns=in_turns)
     for metric in COUNTS:
         counted = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
         for (_, old), (i, new) in itertools.pairwise(counted):
@@ -95,12 +98,14 @@ def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
             yield _event(step, old.row, new.row, i)
 
 
-def _runs(ordered: DataFrame) -> list[_Run]:
+def _runs(ordered: DataFrame, *, in_turns: bool) -> list[_Run]:
     last = ordered.drop_duplicates("run_id", keep="last").rename(columns={"started_at": "last_started_at"})
     passed, checked = passed_mask(ordered), checked_mask(ordered)
     kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
     counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
-    rows = in_reading_order(last.reset_index(drop=True), ordered)
+    rows = last.reset_index(drop=True)
+    if in_turns:
+        rows = in_reading_order(rows, ordered)
     runs = []
     for place, run_id in enumerate(rows["run_id"].to_list()):
         mine = run == run_id

@@ -21,6 +21,7 @@ from compilewatch.db.judge.history.stretches import CONDITION_COLUMNS, find_cuts
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent, Result
 from compilewatch.db.judge.sequence import release_order, turns_of_each
+from compilewatch.db.metrics.frames import with_plain_texts
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.trial import StrategyKind
@@ -203,7 +204,7 @@ _NEEDED |= {"last_started_at", "point_suspect"}
 def _histories(trials: DataFrame, policy: Policy) -> Iterator[DataFrame]:
     """The points of each series that has as many as a step needs, in the columns that are read."""
     points = series_points(trials)
-    points = points[[name for name in points if name in _NEEDED]]
+    points = with_plain_texts(points[[name for name in points if name in _NEEDED]])
     counts = points.groupby("series_id")["series_id"].transform("size")
     enough = points[(counts >= policy.history.fewest_runs).to_numpy(dtype=bool)]
     yield from (series for _, series in enough.groupby("series_id", sort=True))
