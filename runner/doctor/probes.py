@@ -24,7 +24,9 @@ class Observed(Record):
 
 
 class ProbedWorkload(Observed):
-    """One workload, eager: medians in nanoseconds, and its gated time over that of `do_bench`."""
+    """One workload, eager: medians in nanoseconds, its gated time by turns with CUPTI's, and over that of
+    `do_bench`.
+    """
 
     workload: Name
     gated_ns: Finite | None = None

@@ -1,7 +1,8 @@
 """What only a process on the GPU can say of its timing: agreement with CUPTI and `do_bench`, the effect of
 the L2 flush, and a CUDA graph behind the gate. One pass over several workloads, eager, in one process.
 
-Everything is timed before anything is traced: tracing leaves the process slower.
+What the host takes is timed before anything is traced: tracing leaves the process slower. A gate holds the
+device all the same, so gated times take turns with CUPTI's: a busy device grows warm, and its clock falls.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def measure(device: torch.device, workloads: Sequence[Workload]) -> dict[str, An
         tracer = Tracer(plain)
         for number, (step, built) in steps.items():
             with grad_context(built):
-                probed[number] |= observe_step(tracer, step)
+                probed[number] |= beside_tracing(plain, choice, tracer, step)
         if "error" not in graph:
             graph |= observe_step(tracer, replay)
     return {"has_do_bench": bench is not None, "workloads": probed, "l2": l2, "graph": graph}
@@ -171,6 +172,22 @@ def flush_effect(plain: Device, flushed: Device, choice: GateChoice, step: Step)
             if device_ns is not None:
                 samples[name].append(device_ns)
     return {name: statistics.median(values) if values else None for name, values in samples.items()}
+
+
+def beside_tracing(device: Device, choice: GateChoice, tracer: Tracer, step: Step) -> dict[str, Any]:
+    """`observe_step` twice, between two blocks of gated device time: the mean of both, of either method."""
+    timed = Timed(device, step, choice, SAMPLES)
+    gated = [timed.block().device_ns]
+    seen = [observe_step(tracer, step) for _ in range(2)]
+    timed.settle()
+    gated.append(timed.block().device_ns)
+    times = {"gated_ns": gated, "kernels_ns": [each["kernels_ns"] for each in seen]}
+    return seen[0] | seen[1] | {name: _mean(each) for name, each in times.items()}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if len(known) == len(values) else None
 
 
 def observe_step(tracer: Tracer, step: Step) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from compilewatch.runner.worker import bisecting, inspection, numerics
 from compilewatch.runner.worker.artifacts import save
 from compilewatch.runner.worker.cold_start import Started, start_cold
 from compilewatch.runner.worker.compiler import compiler_facts, explaining
+from compilewatch.runner.worker.device.cuda import CudaDevice
 from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.device.tracing import Tracer
 from compilewatch.runner.worker.failures import describe, is_ours, kind_of
 from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.internals.stance import force_eager
@@ -125,11 +127,14 @@ class Session:
     def _profile(self, started: Started) -> None:
         """Both sides under the profiler, and what eager computes and moves."""
         subject, eager_step, device = started.subject, started.eager.control.step, self._progress.device
+        on_gpu = device.type != "cpu"
+        noted = Tracer(CudaDevice(device, flush_l2=False, keeps_events=True)).events if on_gpu else None
         with self._progress.phase("profile"), grad_context(subject.built):
             with affinity.running_on(self._cores.timed_on):
-                own = profiling.profile_side(subject.step, device)
+                own = profiling.profile_side(subject.step, device, noted)
                 with force_eager():
-                    control = None if self._progress.is_eager else profiling.profile_side(eager_step, device)
+                    is_eager = self._progress.is_eager
+                    control = None if is_eager else profiling.profile_side(eager_step, device, noted)
             with force_eager():
                 counted = profiling.counted(eager_step)
         self._record.profile = {"steps": profiling.STEPS, "own": own, "control": control, **counted}

@@ -26,11 +26,13 @@ class CudaDevice:
 
     With `flush_l2` a buffer of twice the L2 cache's size is overwritten before each sample, as
     `triton.testing.do_bench` does: otherwise small kernels find their inputs in the cache of the last step.
+    With `keeps_events` a session of tracing has all that was noted.
     """
 
-    def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
+    def __init__(self, device: torch.device, *, flush_l2: bool, keeps_events: bool = False) -> None:
         self._device = device
         self._flush_l2 = flush_l2
+        self._keeps_events = keeps_events
         self._buffer: torch.Tensor | None = None
 
     @property
@@ -86,6 +88,7 @@ class CudaDevice:
             graph_launches=sum("GraphLaunch" in name for name in calls),
             waits=sum(on_host(event) and _WAIT.search(event.name) is not None for event in events),
             streams=len({getattr(event, "device_resource_id", 0) for event in work}),
+            events=events if self._keeps_events else (),
         )
 
     def release(self) -> None:

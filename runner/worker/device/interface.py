@@ -45,6 +45,8 @@ class Session:
     """How often the host waited for the device, the tracing itself included."""
     streams: int
     """Queues that the work ran in."""
+    events: Sequence[Any] = ()
+    """What was noted, as torch's profiler gives it, where the device keeps that."""
 
 
 class Device(Protocol):

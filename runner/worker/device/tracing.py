@@ -12,6 +12,7 @@ import contextlib
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compilewatch.runner.worker.device.interface import Device, Session, Step
 
@@ -53,6 +54,15 @@ class Tracer:
             with contextlib.suppress(Exception):
                 last = self._session(lambda: None)
         return found, 0 if last is None else last.waits
+
+    def events(self, step: Step) -> tuple[Sequence[Any], bool]:
+        """Those of the session that noted most, of a device that keeps them, and whether that is all: another
+        noted as much. Raises RuntimeError where none was there.
+        """
+        found = self._of(step, with_times=True)
+        if found.sessions == 0:
+            raise RuntimeError(found.problem)
+        return found.fullest.events if found.fullest else (), found.whole > 1 or found.sessions == 1
 
     def _of(self, step: Step, *, with_times: bool) -> Observed:
         until = self._device.now_ns() + LONGEST_NS

@@ -11,7 +11,7 @@ import re
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from compilewatch.runner.worker.internals.memory import watch_operators
 from compilewatch.runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]
+Noted = Callable[[Step], tuple[Sequence[Any], bool]]
+"""What the device itself notes of a step, as torch's profiler gives it, and whether that is all."""
 
 STEPS = 5
 WARMUP_STEPS = 5
@@ -48,12 +50,12 @@ _MATRIX_KERNEL = re.compile(
 )
 
 
-def profile_side(step: Step, device: torch.device) -> dict[str, Any]:
-    """`ProfileSide` of the record for one variant's warm step."""
+def profile_side(step: Step, device: torch.device, noted: Noted | None = None) -> dict[str, Any]:
+    """`ProfileSide` of the record for one variant's warm step; `noted` of a GPU."""
     for _ in range(WARMUP_STEPS):
         step()
     facts = _host_facts(step, device) | {"copied_bytes": _copied_bytes(step, device)}
-    return facts if device.type == "cpu" else facts | _device_facts(step, device)
+    return facts if noted is None else facts | _device_facts(step, lambda: _wait(device), noted)
 
 
 def _wait(device: torch.device) -> None:
@@ -135,17 +137,21 @@ def _python_ns(marks: list[Any], inside: list[Any], outermost: list[Any]) -> int
     return round(max(0.0, statistics.median(python_us)) * 1000)
 
 
-def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
-    """Launches, kernels, and the share of the time in which the device did anything."""
-    _wait(device)
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+def _device_facts(step: Step, wait: Callable[[], None], noted: Noted) -> dict[str, Any]:
+    """Launches, kernels, and the share of the time in which the device did anything; of the device nothing
+    where some may not have been noted.
+    """
+    took_ns = []
+
+    def steps() -> None:
         started = time.perf_counter_ns()
         for _ in range(STEPS):
             step()
-        _wait(device)
-        took_us = (time.perf_counter_ns() - started) / 1000
-    events = list(profiler.events() or ())
-    work = device_work(events)
+        wait()
+        took_ns.append(time.perf_counter_ns() - started)
+
+    events, is_whole = noted(steps)
+    work = device_work(events) if is_whole else []
     kernels = [event for event in work if not _NO_KERNEL.search(event.name)]
     launches = [event for event in events if on_host(event) and LAUNCH.search(event.name)]
     spent_us: dict[str, list[float]] = defaultdict(list)
@@ -153,7 +159,7 @@ def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
         spent_us[event.name].append(_us(event))
     intervals = [interval(event) for event in work]
     return {
-        "step_ns": round(took_us * 1000 / STEPS),
+        "step_ns": round(statistics.median(took_ns) / STEPS),
         "launches": len(launches) / STEPS if launches else None,
         "kernels": len(kernels) / STEPS if work else None,
         "device_busy_fraction": busy_fraction(intervals),

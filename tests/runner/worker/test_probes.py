@@ -124,6 +124,25 @@ def test_what_tracing_saw():
     assert set(blind.values()) == {None}
 
 
+@pytest.mark.parametrize("falls", [0, 40])
+def test_a_clock_that_falls_while_gate_and_tracing_take_turns_is_no_difference(falls: int):
+    """By `falls` percent a second: one after the other they differ by more than the aim of 2 %."""
+    device = Device(slowdown=lambda now: 1 + falls * now / 1e11, session_ns=2_000 * US)
+    step, tracer, choice = SimulatedStep(device, 1, 900 * US, 30 * US), Tracer(device), GateChoice(device)
+    first = probes.Timed(device, step, choice, probes.SAMPLES).block().device_ns
+    found = probes.beside_tracing(device, choice, tracer, step)
+    assert found["gated_ns"] / found["kernels_ns"] == pytest.approx(1.0, abs=0.01)
+    assert (abs(first / found["kernels_ns"] - 1) > 0.02) == bool(falls)
+
+
+def test_without_tracing_the_gated_time_is_there_and_why_it_has_no_other():
+    device = Device(has_tracing=False)
+    step = SimulatedStep(device, 1, 900 * US, 30 * US)
+    found = probes.beside_tracing(device, GateChoice(device), Tracer(device), step)
+    assert found["gated_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
+    assert (found["kernels_ns"], found["error"]) == (None, "the device's own tracing shows no kernel")
+
+
 def test_what_is_sent_is_what_is_read():
     device = Device()
     step = SimulatedStep(device, 1, 900 * US, 30 * US)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilewatch.runner.worker.device.interface import Session
+from compilewatch.runner.worker.device.tracing import Tracer
 from compilewatch.runner.worker.step import profiling
 from compilewatch.runner.worker.step.profiling import counted, is_operator, plain_name, profile_side, union_us
+from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 
 CPU = torch.device("cpu")
 
@@ -174,3 +180,49 @@ def test_the_device_is_busy_by_what_its_work_covers_from_its_first_to_its_last()
     assert profiling.busy_fraction([(0.0, 10.0), (5.0, 20.0), (30.0, 40.0)]) == pytest.approx(0.75)
     assert profiling.busy_fraction([(3.0, 3.0)]) == 1.0
     assert profiling.busy_fraction([]) is None
+
+
+class Noting(SimulatedDevice):
+    """Keeps what a session noted: `host` launches, and the kernels that it did not lose."""
+
+    def trace(self, step: Any) -> Session | None:
+        session = super().trace(step)
+        assert session is not None
+        lost = session.launches - session.kernels
+        events = []
+        for number in range(session.launches):
+            span = SimpleNamespace(start=10.0 * number, end=10.0 * number + 5)
+            for place in ("CPU", *([] if number < lost else ["CUDA"])):
+                name = "cudaLaunchKernel" if place == "CPU" else "triton_poi_fused_add_0"
+                device = SimpleNamespace(name=place)
+                events.append(
+                    SimpleNamespace(name=name, device_type=device, time_range=span, is_user_annotation=False)
+                )
+        return replace(session, events=events)
+
+
+def watched(device: SimulatedDevice) -> dict[str, Any]:
+    return profile_side(SimulatedStep(device, 40, 5 * US, 20 * US), CPU, Tracer(device).events)
+
+
+def test_kernels_that_a_session_lost_are_counted_by_those_that_lost_none():
+    """The first session of a process is thrown away, and so are two of three others."""
+    found = watched(Noting(loses=lambda session: 7 if session == 1 or session % 3 else 0))
+    assert (found["kernels"], found["launches"]) == (40, 40)
+    assert found["device_busy_fraction"] == pytest.approx(0.5, abs=0.01)
+    assert found["top"][0]["calls"] == 40
+
+
+def test_of_a_device_whose_sessions_all_differ_nothing_is_said():
+    found = watched(Noting(loses=lambda session: session))
+    assert found["launches"] == 40
+    assert (found["kernels"], found["device_busy_fraction"], found["top"]) == (None, None, [])
+
+
+def test_a_device_without_tracing_fails_the_pass_with_its_reason():
+    class Refusing(SimulatedDevice):
+        def trace(self, step: Any) -> Session | None:
+            raise RuntimeError("CUPTI_ERROR_NOT_INITIALIZED")
+
+    with pytest.raises(RuntimeError, match="CUPTI_ERROR_NOT_INITIALIZED"):
+        watched(Refusing())
