@@ -46,22 +46,23 @@ MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-n
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
 BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
 # What people and tools call the ways of executing a model. Letters and digits of a word count, in any case.
-_EAGER_WORDS = frozenset(
-    (
-        *("eager", "eagermode", "eagerpytorch", "pytorcheager", "torcheager", "pytorch", "torch"),
-        *("baseline", "native", "vanilla", "uncompiled", "notcompiled", "nocompile", "nocompilation"),
-        *("notorchcompile", "withoutcompile", "withouttorchcompile", "false", "none", "no", "off", "0"),
-    )
+_WITH_TORCH = "(?:py)?torch"
+_EAGER = re.compile(
+    rf"(?:plain|vanilla|native|stock)?(?:{_WITH_TORCH})?(?:enforce)?eager(?:mode)?(?:{_WITH_TORCH})?"
+    rf"|(?:plain|vanilla|native|stock|baseline)?{_WITH_TORCH}(?:baseline|native|vanilla)?"
+    "|baseline|native|vanilla|(?:un|non|not)compiled"
+    rf"|(?:no|non|not|without|wo)(?:{_WITH_TORCH})?compil(?:e|ation)|(?:{_WITH_TORCH})?compile(?:false|off|none)"
+    "|false|none|no|off|disabled|0"
 )
-_COMPILED_WORDS = frozenset(
-    ("true", "yes", "on", "1", "compile", "compiled", "torchcompile", "torchcompiled", "pt2")
-)
-_BEFORE_A_MODE = ("", "torchcompile", "compile", "compiled", "inductor", "torchcompilemode", "mode")
+_COMPILER = rf"(?:(?:{_WITH_TORCH}2?|pt2)?compiled?|{_WITH_TORCH}(?=inductor))?"
+_COMPILED_WORDS = frozenset(("true", "yes", "on", "enabled", "1", "pt2"))
+_COMPILED = re.compile(rf"(?:{_WITH_TORCH}2?|pt2)?compiled?(?:true|on)?")
 # Engines of their own: what they execute, torch.compile has not compiled.
 _ENGINES = {
     **dict.fromkeys(("onnxruntime", "ort", "onnx"), "onnxruntime"),
     **dict.fromkeys(("tensorrt", "trt"), "tensorrt"),
-    **{name: name for name in ("openvino", "torchscript", "coreml", "executorch", "aotinductor")},
+    **dict.fromkeys(("aotinductor", "aoti"), "aotinductor"),
+    **{name: name for name in ("openvino", "torchscript", "coreml", "executorch")},
 }
 
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
@@ -178,14 +179,20 @@ def names_strategy(word: str) -> bool:
 
 
 def stated_strategy(word: str, place: Place, options: ImportOptions) -> Strategy:
+    """As `told_strategy`. Raises UnknownWordError for a word that nobody explains, which may be eager's."""
+    strategy = told_strategy(word, place, options)
+    if strategy is None:
+        raise UnknownWordError(place, word)
+    return strategy
+
+
+def told_strategy(word: str, place: Place, options: ImportOptions) -> Strategy | None:
     """From a word of the file at `place` for a way of executing a model: a known one, or what the user says
-    that it means (`--map`). Raises UnknownWordError for any other, since it may be eager's as well.
+    that it means (`--map`); None of any other.
     """
     meant = {_letters(known): strategy for known, strategy in options.words.items()}.get(_letters(word))
     strategy = known_strategy(word)
     if meant is None:
-        if strategy is None:
-            raise UnknownWordError(place, word)
         return strategy
     mapped = known_strategy(meant) or compiled(meant)
     if strategy is not None and strategy != mapped:
@@ -197,26 +204,28 @@ def stated_strategy(word: str, place: Place, options: ImportOptions) -> Strategy
 def known_strategy(word: str) -> Strategy | None:
     """What `word` is known to call: eager, a mode or backend of torch.compile, an engine; else None."""
     letters = _letters(word)
-    if letters in _EAGER_WORDS:
+    if _EAGER.fullmatch(letters):
         return EAGER
-    if letters in _COMPILED_WORDS:
+    if letters in _COMPILED_WORDS or _COMPILED.fullmatch(letters):
         return compiled("compiled")
-    for before in _BEFORE_A_MODE:
-        mode = _MODES_BY_LETTERS.get(letters.removeprefix(before)) if letters.startswith(before) else None
-        if mode is not None:
-            return strategy_called(mode)
     if letters in _ENGINES:
         return engine(_ENGINES[letters])
-    backend = _BACKENDS_BY_LETTERS.get(letters)
-    return strategy_called(backend) if backend else None
+    match = _MODE.fullmatch(letters) or _BACKEND.fullmatch(letters)
+    return strategy_called(_CALLED_BY_LETTERS[match["called"]]) if match else None
 
 
 def _letters(word: str) -> str:
     return re.sub(r"[^a-z0-9]+", "", word.lower())
 
 
-_MODES_BY_LETTERS = {_letters(mode): mode for mode in MODES}
-_BACKENDS_BY_LETTERS = {_letters(backend): backend for backend in BACKENDS}
+_CALLED_BY_LETTERS = {_letters(each): each for each in (*MODES, *BACKENDS)} | {"cudagraph": "cudagraphs"}
+_MODE = re.compile(
+    rf"{_COMPILER}(?:mode)?(?:inductor)?(?:mode)?(?P<called>{'|'.join(map(_letters, MODES))})(?:mode)?"
+)
+_BACKEND = re.compile(
+    rf"{_COMPILER}(?:backend)?"
+    rf"(?P<called>cudagraph|{'|'.join(map(_letters, BACKENDS - {'eager'}))})(?:backend)?"
+)
 
 
 def compiler_counts(

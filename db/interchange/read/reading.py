@@ -13,7 +13,7 @@ from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials
 from compilewatch.db.interchange.read.repeats import with_distinct_ids
-from compilewatch.db.interchange.sources.csv_mapping import unused_columns
+from compilewatch.db.interchange.sources.generic_csv import unused_columns
 from compilewatch.db.interchange.traces.job_trials import JobProcess, job_trials
 from compilewatch.db.records.trial import Trial
 

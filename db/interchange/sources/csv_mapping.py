@@ -57,15 +57,9 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
             f"{file.shown}: no column is mapped to {wanted}; its columns are "
             f"{one_line(', '.join(header), 500)}.",
             "Name them, such as --column workload=model --column latency_ms=time; --workload names one.",
-            _first_cells(file, header),
+            first_cells(file, header),
         )
     return mapping
-
-
-def unused_columns(file: InputFile, options: ImportOptions) -> dict[str, str]:
-    """The columns that are no field, each with its first cell. Raises RecordError as `mapping_of` does."""
-    used = set(mapping_of(file, options).values())
-    return {name: cell for name, cell in _first_cells(file, csv_header(file)).items() if name not in used}
 
 
 def not_used(columns: Iterable[str]) -> str:
@@ -132,6 +126,7 @@ def _suffices(mapping: Iterable[str], options: ImportOptions) -> bool:
     return named and not quantities.isdisjoint(("latency", "eager_latency", "throughput_per_s"))
 
 
-def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
+def first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
+    """Of each column what the first row has, empty without one."""
     row = next(csv_rows(file), None)
     return {name: row.data[name] if row else "" for name in header}

@@ -9,7 +9,8 @@ for eager beside it, else it must be told whether it was compiled.
 
 In a long table, a metric a row, a column called `unit` or `..._unit` tells the unit of the value, one called
 `metric` or `metric_name` which figure it is: of several `--where COLUMN=VALUE` chooses one. `forward`,
-`backward` and `full` in a column that means nothing else are a case each.
+`backward` and `full` in a column that means nothing else are a case each, and so is every `x_value`, by the
+name in `x_name`.
 
 Needed are `workload` (or `--workload`) and a latency or `throughput_per_s`; `eager_latency_*` or `speedup`
 gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`, `torch`, `cuda`, `driver`,
@@ -25,6 +26,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from compilewatch.db.columns import source_metrics
 from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import Fields, csv_header, csv_rows, moment
 from compilewatch.db.interchange.files.foreign_trials import (
@@ -39,13 +41,20 @@ from compilewatch.db.interchange.files.foreign_trials import (
 )
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
+from compilewatch.db.interchange.sources.csv_mapping import (
+    BYTES_OF_UNITS,
+    FACTS,
+    NS_OF_UNITS,
+    first_cells,
+    mapping_of,
+)
+from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Memory, Strategy, Summary, Task
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
-_TIMES = NS_OF_UNITS | {"sec": NS_OF_UNITS["s"], "\u00b5s": NS_OF_UNITS["us"], "\u03bcs": NS_OF_UNITS["us"]}
+_TIMES = {unit: int(scale) for unit, scale in source_metrics.NS_OF_UNITS.items()} | {"\u03bcs": 1_000}
 _SIZES = BYTES_OF_UNITS | {"b": 1, "byte": 1}
 _TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
 _BARE = re.compile(r"[-+0-9.eE]{1,40}")
@@ -69,31 +78,64 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
                 f"{file.shown}, line 1: {one_line(column)}: is no column of this file.",
                 f"Its columns are {one_line(', '.join(header), 500)}.",
             )
-    others = [column for column in header if column not in mapping.values()]
-    long_table = _LongTable(mapping, others)
+    long_table = _LongTable(mapping, header)
     for row in csv_rows(file):
         if all(row.data[column] == value for column, value in options.where.items()):
             cells = long_table.cells(row)
             data = {field: _plain(field, cells[column]) for field, column in mapping.items()}
             result = _result(Fields(row.place, data), dict(row.data), options)
-            pass_ = " ".join(row.data[name] for name in others if row.data[name].lower() in _PASSES)
-            if pass_:
-                result.workload = row.storable("workload", f"{result.workload} {pass_}")
+            sizes, words = long_table.case(row)
+            result.shape |= sizes
+            result.workload = row.storable("workload", " ".join((result.workload, *words)))
             yield result
+
+
+def unused_columns(file: InputFile, options: ImportOptions) -> dict[str, str]:
+    """The columns that tell nothing, each with its first cell. Raises RecordError as `mapping_of` does."""
+    mapping, header = mapping_of(file, options), csv_header(file)
+    cells = first_cells(file, header)
+    used = {*mapping.values(), *options.where, *_LongTable(mapping, header).used(cells)}
+    return {name: cell for name, cell in cells.items() if name not in used}
 
 
 class _LongTable:
     """A table with a figure a row: its unit stands in one column, which figure it is in another."""
 
-    def __init__(self, mapping: Mapping[str, str], others: Sequence[str]) -> None:
-        self._metrics = [name for name in others if name.lower() in ("metric", "metric_name")]
-        units = [name for name in others if name.lower() == "unit" or name.lower().endswith("_unit")]
-        measured = [field for field in mapping if field.rpartition("_")[2] in NS_OF_UNITS | BYTES_OF_UNITS]
+    def __init__(self, mapping: Mapping[str, str], header: Sequence[str]) -> None:
+        self._others = [column for column in header if column not in mapping.values()]
+        called = {column: column.lower().replace(" ", "_") for column in self._others}
+        self._metrics = [column for column, name in called.items() if name in ("metric", "metric_name")]
+        units = [
+            column for column, name in called.items() if name in ("unit", "units") or name.endswith("_unit")
+        ]
+        measured = [field for field in mapping if _quantity(field)]
         # With times beside sizes a unit is that of one of them, and nobody knows of which.
-        alike = len({field.rpartition("_")[2] in NS_OF_UNITS for field in measured}) == 1
-        self._unit = units[0] if len(units) == 1 and alike else None
+        self._unit = units[0] if len(units) == 1 and len({*map(_quantity, measured)}) == 1 else None
         self._columns = {mapping[field]: field for field in measured}
+        self._axis = {name: column for column, name in called.items() if name in ("x_name", "x_value")}
         self._first: dict[str, str] = {}
+
+    def used(self, cells: Mapping[str, str]) -> Iterator[str]:
+        """The columns that tell something without a mapping, in a file whose first row is `cells`."""
+        yield from (*self._metrics, *filter(None, (self._unit,)), *self._passes(cells))
+        if "x_value" in self._axis:
+            yield from self._axis.values()
+
+    def _passes(self, cells: Mapping[str, str]) -> list[str]:
+        return [column for column in self._others if cells[column].lower() in _PASSES]
+
+    def case(self, row: Fields) -> tuple[dict[str, int], list[str]]:
+        """By which sizes and words a row's case differs from others of its workload."""
+        words = [row.data[column] for column in self._passes(row.data)]
+        value = row.text(self._axis["x_value"], 60) if "x_value" in self._axis else None
+        if value is None:
+            return {}, words
+        name = (row.text(self._axis["x_name"], 60) if "x_name" in self._axis else None) or "x"
+        with suppress(InvalidOperation, OverflowError):
+            number = Decimal(value)
+            if number == int(number) and abs(number) <= INT64_MAX:
+                return {name: int(number)}, words
+        return {}, [*words, f"{name}={value}"]
 
     def cells(self, row: Fields) -> dict[str, str]:
         """The row, its figures with their unit. Raises RecordError for a unit of another quantity and for a
@@ -113,13 +155,22 @@ class _LongTable:
             if _BARE.fullmatch(cells[column]) is None:
                 continue
             if _in_unit_of(field, "1", unit.lower()) is None:
+                measured = field.removesuffix("_per_s").rpartition("_")[0] or field
                 raise row.place.error(
                     str(self._unit),
-                    f"{one_line(unit, 60)} is no unit of {field.rpartition('_')[0]}",
+                    f"{one_line(unit, 60)} is no unit of {measured}",
                     "Choose the rows of one metric with --where COLUMN=VALUE.",
                 )
             cells[column] += f" {unit}"
         return cells
+
+
+def _quantity(field: str) -> str:
+    """What a field measures, so which units it can have; empty of one without a unit."""
+    unit = field.rpartition("_")[2]
+    if field == "throughput_per_s":
+        return "rate"
+    return "time" if unit in NS_OF_UNITS else "size" if unit in BYTES_OF_UNITS else ""
 
 
 def _plain(field: str, cell: str) -> str:
@@ -138,8 +189,9 @@ def _in_unit_of(field: str, number: str, unit: str) -> str | None:
     name, _, own = field.rpartition("_")
     if field == "speedup" and unit in _RATIOS:
         return number
-    if field == "throughput_per_s" and unit.endswith(("/s", "/sec")):
-        return number
+    if field == "throughput_per_s":
+        item, _, second = unit.rpartition("/")
+        return number if second in ("s", "sec") and item not in _SIZES else None
     for units, known in ((NS_OF_UNITS, _TIMES), (BYTES_OF_UNITS, _SIZES)):
         if name and own in units and unit in known:
             with suppress(InvalidOperation):

@@ -26,8 +26,10 @@ from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
+    known_strategy,
     strategy_called,
     to_trial,
+    told_strategy,
     torch_facts,
 )
 from compilewatch.db.interchange.files.opening import InputFile
@@ -40,7 +42,7 @@ from compilewatch.db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from compilewatch.db.records.trial import Strategy, Summary, Task, Trial
+from compilewatch.db.records.trial import Strategy, StrategyKind, Summary, Task, Trial
 
 # What tells cases of OSS v3 records apart beyond model, mode, dtype and backend: `extra_info` and `inputs`.
 #
@@ -152,6 +154,8 @@ SOURCE = "oss-v3"
 # benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
 DYNAMO_BENCHMARK = "TorchInductor"
 OWN_BENCHMARK = "compilewatch"
+_OF_PYTORCH = (DYNAMO_BENCHMARK, "pr_time_benchmarks")
+"""Where the backend is one of torch.compile, which has one called eager."""
 _MODE_KEYS = ("inductor_compile_mode", "compile_mode", "torch_compile_mode")
 _SOFTWARE = ("cuda", "driver", "triton", "python")
 _MODES = {
@@ -287,7 +291,7 @@ class _Group:
         return ForeignResult(
             place=self.fields.place,
             workload=self.settings.named(self._name),
-            strategy=_strategy(self.fields),
+            strategy=_strategy(self.fields, options),
             raw={"values": self.values, "texts": self.texts},
             stated=facts,
             shape=self.settings.shape,
@@ -334,7 +338,7 @@ class _Group:
         return {"summary": summary}, None
 
 
-def _strategy(fields: Fields) -> Strategy:
+def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
     """The backend by its name; v3 does not say how a model reached it, and PyTorch's own all compile."""
     benchmark, model = fields.part("benchmark"), fields.part("model")
     info = benchmark.part("extra_info")
@@ -349,6 +353,9 @@ def _strategy(fields: Fields) -> Strategy:
         if word == "compiled":
             word = facts["mode"]
     compiler = _compiler(info) if benchmark.text("name") == DYNAMO_BENCHMARK else None
+    told = None if benchmark.text("name") in _OF_PYTORCH else told_strategy(word, fields.place, options)
+    if told is not None and (told.kind is not StrategyKind.COMPILE or known_strategy(word) is None):
+        return told
     strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)
     return strategy.model_copy(update=facts)
 

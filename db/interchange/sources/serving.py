@@ -157,6 +157,7 @@ _REPORTED = {
     "system_output_throughput_tok_s": "output_throughput",
     "request_throughput_req_s": "request_throughput",
 }
+_WORDS = ("quantization", "kv_cache_dtype")
 _PERCENTILES = (
     ("performance", "request_latency_percentiles_ms", "e2el"),
     ("streaming_metrics", "ttft_percentiles", "ttft"),
@@ -184,6 +185,7 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
         length = requests.number(key)
         sizes[size] = None if length is None else requests.whole(key, length)
     version, backend = own.text("version"), own.text("backend")
+    words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
     facts = {
         "dtype": own.text("dtype"),
         "device": "cuda",
@@ -196,7 +198,7 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
         options,
         figures,
         model=own.text("model"),
-        load=load_words(UNLIMITED, None),
+        load=", ".join((load_words(UNLIMITED, None), *words)),
         sizes={key: size for key, size in sizes.items() if size is not None},
         strategy=engine("tensorrt") if (backend or "").upper() == "TRT" else None,
         stated=facts,

@@ -9,8 +9,9 @@ the v3 records hold every argument of the engine, of which few tell one case fro
 Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says.
 Rate and concurrency are part of the workload's name, lengths and numbers of prompts its sizes: input and
 output length of a server are totals over prompts, unless they were asked for. A file that `--append-result`
-or sglang wrote holds a result a line. `enforce_eager` of the v3 records is eager. Not taken: settings that no
-file has. To name: torch, device and strategy, of sglang the moment too; `--workload`.
+or sglang wrote holds a result a line; a server that completed no request failed. `enforce_eager` of the v3
+records is eager. Not taken: settings that no file has. To name: torch, device and strategy, of sglang the
+moment too; `--workload`.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from compilewatch.db.interchange.files.fields import (
     load_json,
     moment,
 )
-from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled, failed
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources.serving import UNLIMITED, load_words, named, served
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Strategy, Summary, Task
+from compilewatch.db.records.trial import Failure, Strategy, Summary, Task
+from compilewatch.db.units import plural
 
 V3_BENCHMARK = "vLLM benchmark"
 
@@ -81,6 +83,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     described = [load, *(f"{key.removesuffix('_name')} {word}" for key, word in sorted(words.items()))]
     kind = ", ".join(filter(None, (f"{backend or ''} {kind_of(values)}".strip(), *described)))
     model = document.text("model_id") or document.part("server_info").text("model_path")
+    failure = _unanswered(document, values)
     return ForeignResult(
         place=document.place,
         workload=document.storable("model_id", f"{named(model, file, options)} {kind}"),
@@ -91,8 +94,18 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         shape=sizes,
         item="token" if "latency" not in values else None,
         items_per_iteration=1.0 if "latency" not in values else None,
-        parts=parts(document, values, document) | {"samples_ns": _samples(document, values)},
+        failure=failure,
+        parts={}
+        if failure
+        else parts(document, values, document) | {"samples_ns": _samples(document, values)},
     )
+
+
+def _unanswered(document: Fields, values: Mapping[str, object]) -> Failure | None:
+    """The failure of a server that completed no request; every figure of it is 0."""
+    if kind_of(values) != "serve" or document.count("completed") != 0:
+        return None
+    return failed(f"None of {plural(document.count('num_prompts') or 0, 'request')} was completed.")
 
 
 def _lengths(document: Fields) -> dict[str, int]:

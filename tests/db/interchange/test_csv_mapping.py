@@ -137,11 +137,21 @@ def test_beside_eager_a_latency_is_that_of_a_compiled_result(
         *((word, "compiled") for word in ("True", "compiled", "1")),
         ("default", "default"),
         *((word, "eager") for word in ("Eager Mode", "PyTorch", "pytorch_eager", "baseline", "no-compile")),
-        *((word, "compiled") for word in ("torch.compile", "TorchCompile")),
+        *(
+            (word, "eager")
+            for word in ("Torch-Eager", "PyTorch Eager Mode", "vanilla PyTorch", "w/o torch.compile")
+        ),
+        *((word, "eager") for word in ("non-compiled", "enforce-eager", "disabled", "compile=False")),
+        *((word, "compiled") for word in ("torch.compile", "TorchCompile", "PyTorch compiled", "enabled")),
         *((word, "default") for word in ("torch.compile (default)", "torch_compile_default")),
         *((word, "reduce-overhead") for word in ("reduce_overhead", "compile-reduce-overhead")),
         ("max_autotune", "max-autotune"),
-        ("Inductor", "inductor"),
+        *(
+            (word, "reduce-overhead")
+            for word in ('torch.compile(mode="reduce-overhead")', "Compiled (reduce overhead)")
+        ),
+        *((word, "inductor") for word in ("Inductor", "TorchInductor", "torch.compile (inductor)")),
+        *((word, "cudagraphs") for word in ("CUDA graphs", "CUDA Graph", "cudagraphs backend")),
     ],
 )
 def test_words_for_the_ways_of_executing(tmp_path: Path, word: str, strategy: str) -> None:
@@ -150,9 +160,18 @@ def test_words_for_the_ways_of_executing(tmp_path: Path, word: str, strategy: st
 
 
 def test_an_engine_of_its_own_is_not_what_torch_compiled(tmp_path: Path) -> None:
-    table = "workload,strategy,latency_ms\nm,ORT,1\nm,TensorRT,1\n"
+    table = "workload,strategy,latency_ms\nm,ORT,1\nm,TensorRT,1\nm,AOTI,1\n"
     kinds = {trial.strategy.name: trial.strategy.kind for trial in read(write(tmp_path, table), **UNSAID)}
-    assert kinds == {"onnxruntime": StrategyKind.EXPORT, "tensorrt": StrategyKind.EXPORT}
+    assert kinds == dict.fromkeys(("onnxruntime", "tensorrt", "aotinductor"), StrategyKind.EXPORT)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["Torch-TensorRT", "PyTorch default", "pytorch cudagraphs", "torch.jit", "base", "eager + CUDA graphs"],
+)
+def test_what_may_be_eager_as_well_is_asked_for(tmp_path: Path, word: str) -> None:
+    with pytest.raises(RecordError, match="is no word that is known"):
+        read(write(tmp_path, f"workload,strategy,latency_ms\nm,{word},1\n"), **UNSAID)
 
 
 def test_an_unknown_word_is_asked_for_and_a_known_one_outranks_what_is_said(tmp_path: Path) -> None:

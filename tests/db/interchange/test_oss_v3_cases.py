@@ -99,3 +99,23 @@ def test_arguments_of_pytorchs_benchmark_are_told_by_its_file(tmp_path: Path) ->
 def test_dynamic_may_be_a_text(tmp_path: Path, told: object, dynamic: bool | None) -> None:
     (trial,) = trials(tmp_path, record(None, {"is_dynamic": told}))
     assert trial.strategy.dynamic is dynamic
+
+
+def test_another_project_names_eager_and_engines_and_what_is_mapped(tmp_path: Path) -> None:
+    """In PyTorch's own records eager is a backend of torch.compile."""
+    words = ("onnxruntime", "PyTorch eager", "xnnpack", "TorchInductor")
+    path = tmp_path / "results.json"
+    told = {"model": {"name": "m"}, "metric": {"name": "time_ms", "benchmark_values": [1.5]}}
+
+    def found(benchmark: str, **more: Any) -> list[str]:
+        records = [
+            told | {"benchmark": {"name": benchmark}, "model": {"name": "m", "backend": word}}
+            for word in words
+        ]
+        path.write_text(json.dumps(records))
+        return [trial.strategy.kind.value for trial in read_told(path, format="oss-v3", **more)]
+
+    assert found("ExecuTorch") == ["export", "eager", "compile", "compile"]
+    assert found("ExecuTorch", words={"xnnpack": "eager"}) == ["export", "eager", "eager", "compile"]
+    words = ("eager",)
+    assert found("pr_time_benchmarks") == ["compile"]

@@ -231,3 +231,19 @@ def test_trtexec(tmp_path: Path) -> None:
     assert (trial.workload.name, trial.strategy.kind) == ("resnet", StrategyKind.EXPORT)
     assert trial.samples_ns == [2_000_000, 1_500_000, 2_500_000]
     assert (summary.latency_ns, summary.metrics) == (2_000_000, {"GPU compute time (ms)": 1.5})
+
+
+def test_a_server_that_answered_nothing_failed(tmp_path: Path) -> None:
+    """As vLLM writes it: every figure is 0, of times too."""
+    nothing = {"completed": 0, "total_input_tokens": 0, "total_output_tokens": 0, "output_throughput": 0.0}
+    (trial,) = read_told(write(tmp_path, served("inf", 0.0, median_ttft_ms=0.0, **nothing)))
+    assert trial.failure is not None
+    assert trial.failure.message == "None of 200 requests was completed."
+    assert trial.summary is None
+
+
+def test_a_quantized_engine_is_another_case(tmp_path: Path) -> None:
+    report = json.loads(trtllm_bench())
+    report["engine"] |= {"quantization": "FP8", "kv_cache_dtype": None}
+    trial, _ = the(written(tmp_path, json.dumps(report)))
+    assert trial.workload.name == "acme/L serve, unlimited rate, quantization FP8"
