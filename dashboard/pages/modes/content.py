@@ -41,7 +41,6 @@ from compilewatch.dashboard.parts.parts import (
     TableColumn,
     Tone,
 )
-from compilewatch.dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
 from compilewatch.dashboard.read.data import filters_of, read_rooflines
 from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
 from compilewatch.dashboard.read.versions import cached
@@ -99,7 +98,6 @@ def page(link: Link) -> PageContent:
         *_front(charts.front(cases)),
         *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
-        *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
         *_how_sure(cases, link),
     )
     return of_cases(shown, cases, link, floors)

@@ -24,7 +24,6 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from compilewatch.dashboard.parts.column_units import unit_of
 from compilewatch.dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn, Tone
-from compilewatch.dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from compilewatch.dashboard.read.data import (
     filters_of,
     of_workload,
@@ -105,9 +104,8 @@ def page(link: Link) -> PageContent:
         rows = with_strategies(points, link.strategy)
         return trend_rows.in_order(rows, link.axis, list(builds))
 
-    published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
     change_columns = change_points.NEEDED if link.axis == "time" else ()
-    drawn = (*BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *published, *change_columns)
+    drawn = (*BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *change_columns)
 
     def mine_of(wanted: Filters) -> pd.DataFrame:
         points = points_of(wanted, *drawn)
@@ -137,7 +135,6 @@ def page(link: Link) -> PageContent:
             _reading(link.axis),
             _tone(chart.finding),
         ),
-        *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if published else []),
         *_every_case(points, link, floors),
         *parts.listed(
             "Notes",
