@@ -18,7 +18,7 @@ from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from compilewatch.dashboard.api import routes as api
@@ -38,7 +38,6 @@ from compilewatch.dashboard.server.index_page import index_pages, opened_at, wit
 from compilewatch.dashboard.server.same_site import SameSite
 from compilewatch.dashboard.server.unknown_paths import unknown_pages
 from compilewatch.dashboard.server.unsubscribe import unsubscribe
-from compilewatch.dashboard.server.wall import WALL, wall
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write.stored_views import stored_address
@@ -63,6 +62,8 @@ STATIC = Path(st.__file__).parent / "static"
 EMBED_VARIABLE = "COMPILEWATCH_EMBED_ORIGINS"
 PUBLIC_VARIABLE = "COMPILEWATCH_PUBLIC_URL"
 MEGABYTE = 1024 * 1024
+# Screens on walls open `/?view=wall`, which was a page of its own.
+_WALL = "wall"
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -199,8 +200,9 @@ def _html(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
-        if page is Page.OVERVIEW and stored == [WALL]:
-            return await wall(request)
+        if page is Page.OVERVIEW and stored == [_WALL]:
+            query = request.url.remove_query_params(links.STORED_VIEW).query
+            return RedirectResponse(f"./?{query}" if query else "./", status_code=307)
         headline = ""
         # A browser says what it fetches for, and gets the headline with the page itself: only previews wait.
         if "sec-fetch-mode" not in request.headers and not stored and page in CONTENTS:

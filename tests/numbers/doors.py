@@ -130,7 +130,7 @@ def _of_build(place: Place) -> Iterator[Figure]:
 
 
 def _of_comparison(place: Place) -> Iterator[Figure]:
-    """The newest build against what pages set it against: by command, API, pages, badge, report, wall."""
+    """The newest build against what pages set it against: by command, API, pages, badge, report."""
     upgrade = Link(page=Page.UPGRADE, machine=place.machine, head=place.build, metric="latency")
     pair = with_builds(upgrade)
     if not (pair.base and pair.head):
@@ -153,8 +153,6 @@ def _of_comparison(place: Place) -> Iterator[Figure]:
             yield from of_pages.of_values(content, selection)
         frozen = freeze_link(links.href(pair), title=None, by="ann", at=START)
         yield from of_reports.of_comparison_report(frozen, selection)
-    query = {"machine": place.machine, "build": place.build}
-    yield from of_addresses.of_wall(query, selection, overview)
 
 
 def _selection(place: Place, pair: Link) -> Case | None:

@@ -1,4 +1,4 @@
-"""What is drawn at addresses of its own: the wall, and charts in frames and as pictures."""
+"""What is drawn at addresses of its own: charts in frames and as pictures."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ from typing import Any
 from starlette.applications import Starlette
 
 from compilewatch.dashboard.parts.parts import Chart, PageContent, flat
-from compilewatch.dashboard.server.wall import wall_page
 from tests.numbers import of_api
-from tests.numbers.figures import Case, Figure, tallies
-
-
-def of_wall(query: dict[str, Any], selection: Case, overview: PageContent) -> Iterator[Figure]:
-    """The tally and the headline."""
-    page = wall_page({key: [str(value)] for key, value in query.items()})
-    said = _plain(bytes(page.body).decode())
-    yield Figure("headline", (), selection, "page overview", overview.headline)
-    yield Figure(
-        "headline", (), selection, "wall", overview.headline if overview.headline in said else said[:200]
-    )
-    yield from tallies([said], selection, f"wall, {page.status_code}")
+from tests.numbers.figures import Case, Figure
 
 
 def of_frames(
@@ -46,7 +34,6 @@ def of_what_is_gone(app: Starlette) -> Iterator[Figure]:
         "chart": of_api.ask(app, "/chart/overview/overview-speedups.svg", query).status,
         "frame": of_api.ask(app, "/embed/overview/overview-speedups", query).status,
         "badge": of_api.ask(app, "/badge/mlp/default.svg", query).status,
-        "wall": wall_page({"machine": ["gone-box"]}).status_code,
     }
     for door, status in replies.items():
         yield Figure("status", (), ("gone-box",), door, status)

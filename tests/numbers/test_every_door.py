@@ -4,12 +4,12 @@ What contradicted itself once, and which figures would tell it now:
 
 - a recipe of CI that is red in a table and undecided in `gate`: `verdict`, `tally`, `exit` of a comparison;
 - `compare`, `gate` and `history` that end differently on the same trials: `exit`;
-- "2 of 8 cases slower" here and "all is well" there: `tally` and `headline`;
+- "2 of 8 cases slower" here and "all is well" there: `tally`;
 - one upgrade with two changes on a screen, medians here and means there: `change of`, `speedup`, `latency`;
 - steps to break even that differ between pages, commands, API and badges: `break-even`, `total of`;
 - "eager is cheapest" beside a strategy that saves: `chosen at`;
 - a history that counts fewer changes than those of its cases: `changes`;
-- a frame or wall that shows something else than its page: `finding of`, `headline`;
+- a frame that shows something else than its page: `finding of`;
 - a message or a recorded regression with a change of its own: `recorded change`.
 
 Random histories are stored, all doors are asked, and all figures gathered as (quantity, case, selection,

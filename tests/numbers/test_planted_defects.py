@@ -20,7 +20,6 @@ import compilewatch.dashboard.pages.modes.content
 import compilewatch.dashboard.pages.overview.content
 import compilewatch.dashboard.read.data
 import compilewatch.dashboard.server.charts
-import compilewatch.dashboard.server.wall
 import compilewatch.dashboard.verdicts.headlines
 import compilewatch.db.queries.cases.comparison
 import compilewatch.db.store.people.regressions

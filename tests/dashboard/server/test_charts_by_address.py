@@ -1,4 +1,4 @@
-"""Charts have addresses of their own; previews and the wall display are made of them."""
+"""Charts have addresses of their own; previews are made of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from datetime import timedelta
 import pytest
 from starlette.applications import Starlette
 
-from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login.access import Role
-from compilewatch.dashboard.parts.parts import Figures
 from compilewatch.dashboard.read.versions import drawn_version
-from compilewatch.dashboard.server.charts import content_of
 from compilewatch.dashboard.server.server import EMBED_VARIABLE
 from compilewatch.db.records.service.access import Proxy, Roles, SignIn
 from tests.builders import START, make_history, make_machine, make_trial
@@ -123,11 +121,7 @@ def test_an_address_that_names_what_is_not_there_shows_nothing_else(server: Star
 
 
 @pytest.mark.parametrize("query", GONE)
-def test_a_wall_and_a_preview_show_nothing_else_either(server: Starlette, query: str) -> None:
-    wall = ask(server, f"/?view=wall&{query}")
-    assert wall.status == 404
-    assert b"gone" in wall.body
-    assert b"<svg" not in wall.body
+def test_a_preview_shows_nothing_else_either(server: Starlette, query: str) -> None:
     page = ask(server, f"/?{query}").body.decode()
     picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', page)[1])  # type: ignore[index]
     assert ask(server, picture.removeprefix("http://testserver")).status == 404
@@ -137,7 +131,6 @@ def test_what_is_drawn_elsewhere_names_its_machine_and_build(server: Starlette) 
     for path in (
         "/chart/modes/modes-map.svg?machine=cpu-box",
         "/embed/overview/overview-speedups?machine=cpu-box",
-        "/?view=wall&machine=cpu-box",
         "/badge/mlp/default.svg?machine=cpu-box",
     ):
         said = ask(server, path).body.decode()
@@ -197,23 +190,14 @@ def test_who_is_not_signed_in_gets_nothing_of_it(filled_url: str) -> None:
     )
     charts = ("/chart/overview/overview-speedups.svg", "/embed/trends/trend")
     with over(filled_url, sign_in=sign_in) as app:
-        for path in ("/", "/?view=wall", "/break-even", *charts):
+        for path in ("/", "/break-even", *charts):
             for accept in ("text/html", "*/*"):
                 answer = ask(app, path, accept=accept)
                 assert answer.status in (303, 401)
                 assert not re.search(rb"bert-base|<svg", answer.body)
 
 
-def test_the_wall_says_what_the_overview_says_without_controls_and_anew(server: Starlette) -> None:
-    found = content_of(Link())
-    answer = ask(server, "/?view=wall")
-    body = answer.body.decode()
-    said = plain(body)
-    assert answer.status == 200
-    assert found.headline in said
-    figures = [each for part in found.parts if isinstance(part, Figures) for each in part.figures]
-    assert [figure.text for figure in figures if figure.text not in said] == []
-    assert body.count("<svg") == 1
-    assert '<meta http-equiv="refresh" content="30">' in body
-    assert not re.search(r"<(script|button|input|select|form|a)\b", body)
-    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+@pytest.mark.parametrize("query", ["", "machine=cpu-box&suite=smoke"])
+def test_the_address_of_the_display_on_a_wall_leads_to_today(server: Starlette, query: str) -> None:
+    answer = ask(server, "/?view=wall" + (f"&{query}" if query else ""))
+    assert (answer.status, answer.headers["location"]) == (307, f"./?{query}" if query else "./")

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from compilewatch.dashboard.api import badge, comparisons
 from compilewatch.dashboard.http.turns import AT_ONCE, IN_ALL, OF_READER, RETRY_S, RenderLimit
-from compilewatch.dashboard.server import app, charts, wall
+from compilewatch.dashboard.server import app, charts
 from compilewatch.db.errors import CompilewatchError, NotFoundError
 from tests.dashboard.asking import Reply, reply_to, whole_application
 from tests.dashboard.conftest import DATABASE
@@ -108,9 +108,7 @@ ASKED = 60
 """More than the 40 threads that answer."""
 
 
-@pytest.mark.parametrize(
-    "path", ["/?view=wall", "/chart/trends/trend.svg", "/api/v1/changes", "/badge/tally.svg"]
-)
+@pytest.mark.parametrize("path", ["/chart/trends/trend.svg", "/api/v1/changes", "/badge/tally.svg"])
 def test_whoever_waits_for_a_drawing_keeps_no_other_from_an_answer(
     filled_url: str, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -126,7 +124,6 @@ def test_whoever_waits_for_a_drawing_keeps_no_other_from_an_answer(
         raise NotFoundError("That was all.")
 
     for module, name in (
-        (wall, "asked_for"),
         (charts, "asked_for"),
         (comparisons, "machine_steps"),
         (badge, "comparison_of"),
