@@ -26,10 +26,10 @@ from compilewatch.dashboard.read.data import (
 )
 from compilewatch.dashboard.read.shaping import labels_of
 from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.trial import Status
-from compilewatch.db.records.vocabulary import Verdict
 
 _NEWEST_VERSIONS = 12
 _RUNS_OF_BUILD = 3
@@ -102,7 +102,7 @@ def largest_change(link: Link) -> Largest | None:
     if comparison is None:
         return None
     known = [row for row in comparison.rows if row.metric is verdict_metric(link) and row.change is not None]
-    moved = [row for row in known if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    moved = [row for row in known if row.verdict in MOVED]
     if not known:
         return None
     largest = max(moved or known, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))

@@ -16,6 +16,7 @@ from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
 from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.judge.words import verdicts as wording
@@ -233,7 +234,7 @@ def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def tone_of(verdict: Verdict, change: LatencyChange | None) -> Tone:
     """No colour where nothing can be compared, nothing is decided, or the interval holds no change."""
-    decided = verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    decided = verdict in MOVED
     if (
         not decided
         or change is None

@@ -11,7 +11,8 @@ A comparison of two sides is decided in five steps; `db.judge.compare` words wha
 4. What counts (`counts_as`, `group_of`): slower or faster is what the build did to somebody who waits.
 5. The comparison as a whole (`overall_verdict`).
 
-One series through time is decided by its steps and its drift (`decide_step`, `decide_drift`): 6.
+One series through time is `db.judge.decide_series`; what is measured again, and what a later row makes of a
+recorded one, `db.judge.decide_again`.
 
 How evidence comes of trials is statistics (`db.judge.statistics.evidence`, formulas in
 `db.judge.significance`), which cases are compared at all `db.judge.compare.comparable`, where a series
@@ -21,7 +22,7 @@ steps `db.judge.change_points`. Constants, each with its source, are in `db.judg
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,14 +97,22 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """One metric decided, case by case: `regressed`, `improved` and `same` exclude each other, and where none
-    is set a case is undecided.
+    """One metric decided, case by case: at most one of `regressed`, `improved` and `same` is set, and where
+    none is a case is undecided. `decide` has the source of each rule beside it.
 
-    `q_value` is the p adjusted for the number of cases. `held_back` are changes that too few trials of a
-    noisy class show, `by_runs` those that trials show and the noise between runs may have made. `more_trials`
-    are those a side that would decide it, 0 where decided or unknown; `unseen` those that a change of
-    `policy.advice_effect` would take where these are too many, else 0. `visible` is the log change that would
-    have been announced had it alone changed. `minimum_effect` and `margin` are what it was decided by.
+    - `regressed`, `improved`: enough trials, significant (`q_value`, the p adjusted for the number of cases,
+      within the rate, and something significant in this metric at all), at least `minimum_effect`, and
+      obvious where trials are few and noisy; by the sign of the change and which way the metric is worse.
+    - `same`: its interval lies within `margin` and it is smaller than `minimum_effect`; or each trial of both
+      sides has the same value.
+    - `suspected`: undecided, and to be measured again: a change of `policy.confirm` by its p, or by the past
+      of its series where trials are too few; and what is `held_back`.
+    - `held_back`: significant, but too few trials of a noisy class show it.
+    - `by_runs`: its trials show it, but the noise between separate runs may have made it.
+
+    `more_trials` are those a side that would decide it, 0 where decided or unknown; `unseen` those that a
+    change of `policy.advice_effect` would take where these are too many, else 0. `visible` is the log change
+    that would have been announced had it alone changed.
     """
 
     q_value: Floats
@@ -669,6 +678,16 @@ def direction(metric: Metric, change: float) -> Verdict:
     return Verdict.IMPROVED if (change > 0) == higher_is_better(metric) else Verdict.REGRESSED
 
 
+def verdict_of_case(rows: Iterable[Row]) -> Verdict | None:
+    """The worst verdict on a case in any metric, by what counts: one that moved has moved, for the worse
+    where any metric did; only where none moved it counts what is open. None where nothing can be compared.
+    """
+    words = {"slower": Verdict.REGRESSED, "faster": Verdict.IMPROVED}
+    found = {words.get(counts_as(row) or "", row.verdict) for row in rows}
+    worst_first = (*MOVED, Verdict.INCONCLUSIVE, Verdict.UNCHANGED)
+    return next((verdict for verdict in worst_first if verdict in found), None)
+
+
 # 5. The comparison as a whole.
 
 TIMED = (Metric.LATENCY, Metric.SPEEDUP)
@@ -729,24 +748,3 @@ def is_open_with_bound(row: Row, policy: Policy) -> bool:
     is_bound = row.design is Design.SEPARATE_RUNS or row.until_decided
     is_enough = min(row.trials) >= policy.minimum_trials
     return is_bound and is_enough and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
-
-
-# 6. One series through time.
-
-
-def decide_step(metric: Metric, difference: float, *, flips: bool = False) -> Verdict:
-    """What a step that the points show means: worse or better, and neither where the series flips back to one
-    of two modes (`db.judge.modes`).
-    """
-    return Verdict.INCONCLUSIVE if flips else direction(metric, difference)
-
-
-def decide_drift(metric: Metric, slow: float, half: float, p_value: float, policy: Policy) -> Verdict:
-    """What is left of a log change beyond all steps, `slow` with an interval of `half` to each side: real by
-    its p and its size, unchanged where the interval lies within the margin.
-    """
-    rules = policy.history
-    if p_value <= rules.p_value and abs(slow) >= math.log1p(rules.minimum_effect):
-        return direction(metric, slow)
-    is_within = abs(slow) + half <= math.log1p(policy.thresholds[metric].unchanged_margin)
-    return Verdict.UNCHANGED if is_within else Verdict.INCONCLUSIVE

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
 from compilewatch.db.columns.metrics import COUNTED_METRICS
-from compilewatch.db.judge.decide import counts_as, group_of
+from compilewatch.db.judge.decide import counts_as, group_of, verdict_of_case
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.fields import Closed
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
@@ -278,9 +279,7 @@ class Comparison(Result):
 
     def tally_of(self, metric: Metric) -> Tally:
         """What became of the cases in `metric`; every door that counts cases prints such a tally."""
-        cases: dict[tuple[str, str], list[Row]] = {}
-        for row in (*self.rows, *self.asked):
-            cases.setdefault(row.case.ids, []).append(row)
+        cases = self.by_case((*self.rows, *self.asked))
         groups = Counter(group_of(rows, metric) for rows in cases.values())
         groups["missing"] = sum(case.verdict is Verdict.MISSING for case in self.left_out)
         moved = {"slower": Counter[Metric](), "faster": Counter[Metric]()}
@@ -293,15 +292,17 @@ class Comparison(Result):
 
     @property
     def case_verdicts(self) -> dict[tuple[str, str], Verdict]:
-        """The worst verdict of each case, by workload and strategy id. A case that moved in any metric has
-        moved, for the worse where any did; only where none moved it counts what is open.
-        """
-        worst: dict[tuple[str, str], Verdict] = {}
-        words = {"slower": Verdict.REGRESSED, "faster": Verdict.IMPROVED}
-        kinds = [(row.case.ids, words.get(row.moved or "", row.verdict)) for row in self.rows]
-        for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
-            worst |= {case: verdict for case, each in kinds if each is verdict}
-        return worst
+        """The worst verdict of each case, by workload and strategy id (`verdict_of_case`)."""
+        verdicts = {case: verdict_of_case(rows) for case, rows in self.by_case(self.rows).items()}
+        return {case: verdict for case, verdict in verdicts.items() if verdict is not None}
+
+    @staticmethod
+    def by_case(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+        """`rows` by ids of workload and strategy."""
+        cases: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            cases.setdefault(row.case.ids, []).append(row)
+        return cases
 
     def to_json(self) -> dict[str, Any]:
         """The document `compare --json` prints, without its `schema` key."""

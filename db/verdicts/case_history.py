@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +9,7 @@ from pandas import DataFrame
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
-from compilewatch.db.judge.decide import MOVED, overall_verdict
+from compilewatch.db.judge.decide_series import decide_end, decide_newest
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
 from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals
@@ -46,22 +45,15 @@ class CaseHistory:
         """What stands at its end: by the last release where builds took turns, and by what happened in other
         runs.
         """
-        if self.is_by_release:
-            return self.releases[-1].row.verdict
-        if self.runs < policy.history.fewest_runs:
-            return Verdict.INCONCLUSIVE if self.newest is None else overall_verdict([self.newest], policy)
+        if not self.is_by_release and self.runs < policy.history.fewest_runs:
+            return decide_newest(self.newest, policy)
         start = self.series.cuts[-1].index if self.series.cuts else 0
-        last = standing_change([event for event in self.series.events if event.index >= start])
-        drift = self.series.drift
-        ends = [None if each is None else each.verdict for each in (last, drift)]
-        ends += [step.row.verdict for step in self.releases[-1:]]
-        return Verdict.REGRESSED if Verdict.REGRESSED in ends else Verdict.UNCHANGED
-
-
-def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
-    """The last change that made the series better or worse; flips between two modes are neither."""
-    sure = [event for event in events if event.verdict in MOVED]
-    return max(sure, key=lambda event: event.index, default=None)
+        return decide_end(
+            [event for event in self.series.events if event.index >= start],
+            drift=None if self.series.drift is None else self.series.drift.verdict,
+            release=self.releases[-1].row if self.releases else None,
+            by_release=self.is_by_release,
+        )
 
 
 def case_history(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.judge.compare.recorded_regressions import Regression, is_gone, side_title
+from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.decide_again import is_gone
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.filters import Filters

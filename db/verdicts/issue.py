@@ -12,6 +12,7 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words.verdicts import row_verdict, worst_first
 from compilewatch.db.markdown_cells import escaped_text, table_row
@@ -31,7 +32,7 @@ from compilewatch.db.records.ids import (
 from compilewatch.db.records.people.issues import IssueScript, ScriptRun, issue_id_of
 from compilewatch.db.records.strategies import compile_arguments
 from compilewatch.db.records.trial import Build, Trial
-from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import MISSING, duration, level, percent, plural, ratio, words
 
 _KERNELS = 8
@@ -152,7 +153,7 @@ def _compared(sides: IssueSides, compare: Compare) -> Comparison | None:
 def _rows(comparison: Comparison | None, sides: IssueSides) -> list[Row]:
     """What changed or looks like it, else latency and speedup."""
     mine = [row for row in comparison.rows if row.case.ids == sides.case] if comparison else []
-    changed = [row for row in mine if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) or row.suspected]
+    changed = [row for row in mine if row.verdict in MOVED or row.suspected]
     plain = [row for row in mine if row.metric in (Metric.LATENCY, Metric.SPEEDUP)]
     return worst_first(changed or plain)
 
@@ -311,7 +312,7 @@ def script_finding(script: IssueScript, rows: Sequence[Row]) -> str:
     if judged is None:
         return f"ran under both: {text}."
     row, recorded = judged
-    if row.verdict not in (Verdict.REGRESSED, Verdict.IMPROVED) and not row.suspected:
+    if row.verdict not in MOVED and not row.suspected:
         return f"ran under both: {text} (recorded: {ratio(recorded)}, {row.verdict.value})."
     both = math.log(now), math.log(recorded)
     shows = both[0] * both[1] > 0 and abs(both[0]) >= _SHOWN * abs(both[1])

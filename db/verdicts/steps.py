@@ -11,6 +11,7 @@ from pandas import DataFrame
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.decide_series import is_worse_at_last
 from compilewatch.db.judge.history.machine import EventGroup, machine_history
 from compilewatch.db.judge.history.releases import Compare
 from compilewatch.db.judge.policy import Policy
@@ -20,7 +21,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import most_runs
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.vocabulary import CauseClass, Verdict
+from compilewatch.db.records.vocabulary import CauseClass
 from compilewatch.db.units import count, plural
 from compilewatch.db.verdicts import gateway
 from compilewatch.db.verdicts.newest import newest_runs
@@ -49,14 +50,9 @@ class MachineSteps:
 
     @property
     def is_worse(self) -> bool:
-        """By series and metric the last event decides; the groups come oldest first. What the machine
-        explains is set aside, as `compare` and `gate` do.
-        """
-        last: dict[tuple[str | None, str], Verdict] = {}
-        for group in self.groups:
-            if group.cause is not CauseClass.MACHINE:
-                last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
-        return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
+        """As `is_worse_at_last`; what the machine explains is set aside, as `compare` and `gate` do."""
+        of_builds = [group for group in self.groups if group.cause is not CauseClass.MACHINE]
+        return is_worse_at_last(event for group in of_builds for event in group.events)
 
     def newest_two(self, database: Database) -> Comparison | None:
         """The verdict of `gate` on the newest run, of too few runs for a history; None where it and the one

@@ -15,6 +15,7 @@ from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, s
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.compare.still_open import Outlook, still_open
 from compilewatch.db.judge.compare.whole import headline
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
@@ -185,9 +186,7 @@ def markdown(
     ]
     shown = math.log1p(comparison.policy.open_change)
     changed = [
-        row
-        for row in worst_first(comparison.rows)
-        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) or abs(row.log_change) >= shown
+        row for row in worst_first(comparison.rows) if row.verdict in MOVED or abs(row.log_change) >= shown
     ]
     others = [row for row in worst_first(comparison.rows) if row not in changed]
     if changed:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.history.outlooks import TargetOutlook
 from compilewatch.db.judge.history.releases import ReleaseStep
 from compilewatch.db.judge.policy import Policy
@@ -37,7 +38,7 @@ def history_sentences(judged: CaseHistory, outlooks: Sequence[TargetOutlook]) ->
     series = judged.series
     name = METRICS[series.metric].name
     noise = "" if series.noise is None else f", run-to-run variation {percent(series.noise)}"
-    moved = [step for step in judged.releases if step.row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    moved = [step for step in judged.releases if step.row.verdict in MOVED]
     changes = len(series.events) + len(moved)
     yield f"{name} over {plural(series.points, 'run')}{noise}, {plural(changes, 'change')}."
     for event in series.events:

@@ -10,6 +10,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, DatabaseError
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words.sentences import besides, tallied
 from compilewatch.db.queries.people.reports import reports_frame
@@ -42,7 +43,6 @@ from compilewatch.runner.search.new_releases import (
 
 SCHEMA = "compilewatch.release/1"
 _S_PER_HOUR = 3600.0
-_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _try(
     if comparison is None:
         raise ReleaseError("nothing of it could be measured; `compilewatch list runs` has the trials.", "")
     text = sentence(release, comparison)
-    moved = [rows[0] for rows in events_of_rows(comparison.rows).values() if rows[0].verdict in _MOVED]
+    moved = [rows[0] for rows in events_of_rows(comparison.rows).values() if rows[0].verdict in MOVED]
     moved.sort(key=lambda row: row.verdict is not Verdict.REGRESSED)
     by = {"metric": moved[0].metric.value} if moved else {}
     report_id = means.freeze(upgrade_address(comparison, **by), text)

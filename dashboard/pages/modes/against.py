@@ -19,6 +19,7 @@ from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.judge.compare.strategies import Difference, differences, from_cache
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
 from compilewatch.db.metrics.case_modes import with_strategies
@@ -84,7 +85,7 @@ def cell(row: Row) -> str:
     change = verdict_words.change(row)
     if row.verdict is Verdict.UNCHANGED:
         return f"same ({verdict_words.interval(row)})"
-    if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
+    if row.verdict in MOVED:
         return f"{change} ({verdict_words.interval(row)})"
     more = f", {units.plural(row.more_trials, 'more trial')} a side" if row.more_trials else ""
     return f"not decided: {change}{more}"

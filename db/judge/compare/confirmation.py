@@ -9,11 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from compilewatch.db.judge.compare.sides import CODE
-from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_worse
+from compilewatch.db.judge.decide import counts_as_regression
+from compilewatch.db.judge.decide_again import is_measured_again
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Comparison, Result, Row
 from compilewatch.db.judge.words.sentences import not_reproduced
-from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.records.vocabulary import CauseClass, Metric
 
 
 class Outcome(StrEnum):
@@ -64,14 +65,10 @@ class Confirmation(Result):
 
 
 def suspicions(comparison: Comparison, *, undecided: bool = False) -> tuple[Suspicion, ...]:
-    """Cases that look worse, the least likely by chance first. What is counted exactly needs none,
-    unless it varies between trials; what the machine explains is none of the build's. With
-    `undecided` also what nobody could decide and looks worse by more than the smallest change that counts.
-    """
+    """Cases that look worse (`is_measured_again`), the least likely by chance first."""
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
-        is_open = undecided and _is_open(row, comparison.policy)
-        if (_is_suspicious(row) or is_open) and is_worse(row):
+        if is_measured_again(row, comparison.policy, undecided=undecided):
             by_case.setdefault(row.case.ids, []).append(row)
     suspected = []
     for rows in by_case.values():
@@ -79,20 +76,6 @@ def suspicions(comparison: Comparison, *, undecided: bool = False) -> tuple[Susp
         metrics = tuple(row.metric for row in rows)
         suspected.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
     return tuple(sorted(suspected, key=lambda s: 1.0 if s.p_value is None else s.p_value))
-
-
-def _is_suspicious(row: Row) -> bool:
-    if row.verdict is Verdict.REGRESSED:
-        return counts_as_regression(row) and row.p_value is not None
-    return row.suspected and row.verdict is Verdict.INCONCLUSIVE
-
-
-def _is_open(row: Row, policy: Policy) -> bool:
-    """Whether an undecided time of a step moved by more than the smallest change that counts."""
-    if row.verdict is not Verdict.INCONCLUSIVE or row.metric not in TIMED or row.change is None:
-        return False
-    smallest = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
-    return abs(row.change) >= smallest
 
 
 def plan_confirmation(

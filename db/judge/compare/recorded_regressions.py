@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +12,7 @@ from pydantic import Field
 from compilewatch.db.columns.metrics import COUNTED_METRICS
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.decide import counts_as_regression
+from compilewatch.db.judge.decide_again import is_decided_otherwise, is_within_accepted, takes_back
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Tally
 from compilewatch.db.judge.words.sentences import besides, not_reproduced, tallied
@@ -208,9 +208,8 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
     """What the verdict `row` means, given the newest recorded one about the same case and sides.
 
     What the machine explains, or an eager that got faster, is no regression of the build and is not recorded.
-    A verdict is revised only by another that is decided, or by one that cannot tell although it rests on more
-    trials or would have shown the recorded change: a quick comparison never revises a thorough one. It is
-    confirmed by head trials of other runs than those it was found in.
+    A verdict is revised by one that takes it back (`takes_back`), and confirmed by head trials of other runs
+    than those it was found in.
     """
     regressed = counts_as_regression(row)
     if standing is None:
@@ -220,28 +219,7 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
     if regressed:
         fresh = set(comparison.head.run_ids).isdisjoint(standing.head.run_ids)
         return FollowUp.CONFIRM if fresh else None
-    decided = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED)
-    open_again = row.verdict is Verdict.INCONCLUSIVE and (
-        _rests_on_more(row, standing.row) or _would_show(row, standing.row)
-    )
-    return FollowUp.REVISE if decided or open_again else None
-
-
-_SAME_STEP_WITHIN = 0.5
-"""Of the log change: a step seen from another base may differ by so much and be the same one."""
-
-
-def is_same_step(row: Row, known: Row) -> bool:
-    """Whether `row`, against another base, shows no more than what is recorded of the same head as `known`.
-
-    What is half as large again is another step besides.
-    """
-    if not counts_as_regression(row):
-        return False
-    if row.change is None or known.change is None or row.metric is not known.metric:
-        return True
-    new, old = (abs(math.log1p(max(each, -0.999))) for each in (row.change, known.change))
-    return new <= old * (1.0 + _SAME_STEP_WITHIN)
+    return FollowUp.REVISE if takes_back(row, standing.row) else None
 
 
 def is_accepted_by(rows: Sequence[Row], accepted: Regression) -> bool:
@@ -251,30 +229,7 @@ def is_accepted_by(rows: Sequence[Row], accepted: Regression) -> bool:
     seen = {row.metric: row for row in (accepted.row, *accepted.also)}
     counted = [row for row in rows if counts_as_regression(row)]
     is_seen = bool(counted) and counted[0].metric in seen
-    return is_seen and all(_is_within(row, seen[row.metric]) for row in counted if row.metric in seen)
-
-
-def _is_within(row: Row, accepted: Row) -> bool:
-    if row.change is None or accepted.change is None:
-        return row.change is accepted.change and row.head == accepted.head
-    ends = [math.log1p(max(each, -0.999)) for each in (accepted.change, *(accepted.interval or ()))]
-    most = max(end / accepted.log_change for end in ends) * abs(accepted.log_change)
-    return row.log_change * accepted.log_change > 0 and abs(row.log_change) <= most
-
-
-def is_gone(row: Row, recorded: Row) -> bool | None:
-    """Whether `row`, of a later build against the base of then, no longer shows what is `recorded`; None
-    where it cannot tell.
-
-    What is left of a step may be too small to be told from nothing: then it is gone where a change like the
-    recorded one would have been seen.
-    """
-    if counts_as_regression(row):
-        return False
-    if row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED):
-        return True
-    is_open = row.verdict is Verdict.INCONCLUSIVE and row.cause is not CauseClass.MACHINE
-    return True if is_open and _would_show(row, recorded) else None
+    return is_seen and all(is_within_accepted(row, seen[row.metric]) for row in counted if row.metric in seen)
 
 
 def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
@@ -284,23 +239,11 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     """
     if counts_as_regression(row):
         return FollowUp.CONFIRM, row
-    is_comparable = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
+    is_comparable = row.verdict is Verdict.INCONCLUSIVE or is_decided_otherwise(row)
     if not is_comparable or min(row.trials) < policy.minimum_trials:
         return None
     reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})
-
-
-def _would_show(row: Row, recorded: Row) -> bool:
-    """Whether a change like the recorded one would have been seen, and less than half of it is there."""
-    visible = row.visible_change is not None and math.log1p(row.visible_change) <= abs(recorded.log_change)
-    return visible and abs(row.log_change) < abs(recorded.log_change) / 2.0
-
-
-def _rests_on_more(row: Row, than: Row) -> bool:
-    return row.trials != than.trials and all(
-        new >= old for new, old in zip(row.trials, than.trials, strict=True)
-    )
 
 
 def needs_no_confirmation(row: Row) -> bool:

@@ -6,28 +6,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compilewatch.db.judge.decide import TIMED
+from compilewatch.db.judge.decide_again import undecided_time
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.statistics.looks import standard_error, trials_to_equal, visible_after
-from compilewatch.db.records.vocabulary import Design, Verdict
+from compilewatch.db.records.vocabulary import Design
 
 
 def still_open(comparison: Comparison) -> tuple[Row, ...]:
-    """Of each case that is not decided the row of its latency, else that of its speedup.
-
-    A case that is slower is decided; any other one once its latency and its speedup are.
-    """
-    by_case: dict[tuple[str, str], list[Row]] = {}
-    for row in sorted(
-        (row for row in comparison.rows if row.metric in TIMED), key=lambda row: TIMED.index(row.metric)
-    ):
-        by_case.setdefault(row.case.ids, []).append(row)
-    return tuple(
-        row
-        for rows in by_case.values()
-        if not any(row.moved == "slower" for row in rows)
-        for row in [row for row in rows if row.verdict is Verdict.INCONCLUSIVE][:1]
-    )
+    """Of each case that is not decided the row that is open (`undecided_time`)."""
+    by_case = comparison.by_case(comparison.rows).values()
+    return tuple(row for row in map(undecided_time, by_case) if row is not None)
 
 
 @dataclass(frozen=True)

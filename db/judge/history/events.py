@@ -14,7 +14,7 @@ from pandas import DataFrame, Series
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.change_points import Boundary, examine_boundary
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
-from compilewatch.db.judge.decide import decide_step
+from compilewatch.db.judge.decide_series import decide_step
 from compilewatch.db.judge.history.stretches import Stretch
 from compilewatch.db.judge.modes import is_flip
 from compilewatch.db.judge.policy import HistoryPolicy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -12,7 +11,7 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES
-from compilewatch.db.judge.decide import TIMES, machine_explains
+from compilewatch.db.judge.decide_series import as_direction, is_explained_step
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.events import LABELS
 from compilewatch.db.judge.history.releases import Compare, release_events
@@ -58,7 +57,7 @@ def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) ->
     lanes: dict[tuple[str | None, Verdict], list[ChangeEvent]] = {}
     for event in events:
         if event.revises is None:
-            lanes.setdefault((event.machine_id, _direction(event)), []).append(event)
+            lanes.setdefault((event.machine_id, as_direction(event)), []).append(event)
     groups = [
         _group(cluster, policy)
         for lane in lanes.values()
@@ -66,10 +65,6 @@ def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) ->
         for cluster in _explained_apart(near, policy)
     ]
     return tuple(sorted(groups, key=lambda group: (group.at is None, group.at, group.group_id)))
-
-
-def _direction(event: ChangeEvent) -> Verdict:
-    return Verdict.REGRESSED if event.verdict is Verdict.MISSING else event.verdict
 
 
 def _clusters(lane: Sequence[ChangeEvent], reach: timedelta) -> list[list[ChangeEvent]]:
@@ -96,13 +91,7 @@ def _explained_apart(events: list[ChangeEvent], policy: Policy) -> list[list[Cha
         return [events]
     moved = max(abs(event.log_step) for event in canaries)
 
-    def is_explained(event: ChangeEvent) -> bool:
-        step = abs(event.log_step)
-        half = 0.0 if event.interval is None else math.log1p(event.interval[1]) - event.log_step
-        reach = max(half, math.log1p(policy.history.minimum_effect))
-        return event.metric in TIMES and machine_explains(step, moved, reach)
-
-    flags = [_is_canary(event, policy) or is_explained(event) for event in events]
+    flags = [_is_canary(event, policy) or is_explained_step(event, moved, policy.history) for event in events]
     sorted_apart = [[e for e, flag in zip(events, flags, strict=True) if flag is f] for f in (True, False)]
     return [each for each in sorted_apart if each]
 
@@ -121,7 +110,7 @@ def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
     return EventGroup(
         group_id=identity({"events": sorted(event.event_id for event in events)}),
         machine_id=events[0].machine_id,
-        verdict=_direction(events[0]),
+        verdict=as_direction(events[0]),
         build_id=build,
         at=min((event.at for event in core if event.at is not None), default=None),
         events=tuple(events),

@@ -19,7 +19,8 @@ from compilewatch.db.judge.change_points import (
     robust_deviation,
 )
 from compilewatch.db.judge.compare.sides import as_text
-from compilewatch.db.judge.decide import MOVED, decide_drift
+from compilewatch.db.judge.decide import MOVED
+from compilewatch.db.judge.decide_series import decide_drift
 from compilewatch.db.judge.history.events import (
     change_events,
     count_events,

@@ -20,11 +20,11 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     follow_up,
     freeze,
     is_accepted_by,
-    is_same_step,
     needs_no_confirmation,
     side_keys,
 )
 from compilewatch.db.judge.decide import counts_as_regression
+from compilewatch.db.judge.decide_again import is_same_step
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
 from compilewatch.db.queries.people.watches import watches_in

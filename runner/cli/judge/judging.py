@@ -19,11 +19,11 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     event_subject,
     events_of_rows,
     is_accepted_by,
-    is_same_step,
     side_keys,
 )
 from compilewatch.db.judge.compare.sides import CODE, Selection
 from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_set_aside, overall_verdict
+from compilewatch.db.judge.decide_again import is_same_step, once_accepted
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets
@@ -105,10 +105,7 @@ class ComparisonReport:
     @property
     def standing_verdict(self) -> Verdict:
         """That of the whole where what somebody accepted is decided and no regression."""
-        rows = [
-            row.model_copy(update={"verdict": Verdict.UNCHANGED}) if is_accepted(row, self.states) else row
-            for row in self.comparison.rows
-        ]
+        rows = [once_accepted(row) if is_accepted(row, self.states) else row for row in self.comparison.rows]
         return overall_verdict(rows, self.comparison.policy)
 
     @property
