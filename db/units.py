@@ -164,7 +164,12 @@ def steps(value: SupportsFloat | str | object | None) -> str:
 
 def at_best(low: SupportsFloat) -> str:
     """The low end of a break-even whose interval ends at never, to two digits: "at best after 6,300"."""
-    return f"at best after {float(f'{float(low):.2g}'):,.0f}"
+    return f"at best after {two_digits(low)}"
+
+
+def two_digits(number: SupportsFloat) -> str:
+    """A number of which no more than two digits are meant: "5,200"."""
+    return f"{float(f'{float(number):.2g}'):,.0f}"
 
 
 def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:

@@ -126,8 +126,13 @@ class Drawn(NamedTuple):
 
 def bars(cases: pd.DataFrame, starts: ColdStarts) -> Drawn:
     """The bars of `cases`; `starts` are of other cases too."""
+    return drawn(frame_of(cases, starts))
+
+
+def frame_of(cases: pd.DataFrame, starts: ColdStarts) -> pd.DataFrame:
+    """`frame` of the strategies and workloads of `cases` alone."""
     chosen = starts.trials["strategy_id"].isin(set(cases["strategy_id"])).to_numpy(dtype=np.bool_)
-    return drawn(frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels_of(cases)))
+    return frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels_of(cases))
 
 
 def drawn(rows: pd.DataFrame) -> Drawn:

@@ -56,15 +56,16 @@ class Page(StrEnum):
 class PageEntry(NamedTuple):
     """What a page is called, the icon of buttons that lead to it, and the question that it answers.
 
-    `picture` is the key of the chart in previews of its links. By default a page shows the newest machine and
-    its newest build; `all_machines` and `all_builds` say that it shows them all. `filtered` is whether the
-    filters mean anything to it.
+    `picture` is the key of the chart in previews of its links, `picture_of_one` that of those to one model
+    where it is another. By default a page shows the newest machine and its newest build; `all_machines` and
+    `all_builds` say that it shows them all. `filtered` is whether the filters mean anything to it.
     """
 
     title: str
     icon: str
     question: str
     picture: str = ""
+    picture_of_one: str = ""
     all_machines: bool = False
     all_builds: bool = False
     filtered: bool = True
@@ -73,9 +74,10 @@ class PageEntry(NamedTuple):
 PAGES: dict[Page, PageEntry] = {
     Page.OVERVIEW: PageEntry("Today", ":material/dashboard:", "Is all well?", "overview-speedups"),
     Page.WORKLOAD: PageEntry(
-        "Workload",
+        "Models",
         ":material/deployed_code:",
-        "What is known of one model?",
+        "Which strategy for which model, and what is known of each?",
+        "models-speedups",
         "workload-trend",
     ),
     Page.TRENDS: PageEntry(

@@ -57,6 +57,8 @@ def _subject(link: Link) -> str:
         return f"{METRICS[link.metric].name}{over}"
     if link.page is Page.UPGRADE:
         return f"Upgrade in {METRICS[link.metric].word}"
+    if link.page is Page.WORKLOAD:
+        return "Figures"
     if link.page is Page.MODES:
         goal = f"for {units.plural(link.steps, 'step')}"
         return f"Modes {_GOAL_WORDS.get(link.goal, goal)}"

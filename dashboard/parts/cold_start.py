@@ -9,6 +9,8 @@ from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import filters_of, read_cold_start
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import row_dicts
 
 
 def starts_chart(link: Link, cases: pd.DataFrame) -> Chart:
@@ -28,6 +30,18 @@ def starts_chart(link: Link, cases: pd.DataFrame) -> Chart:
         content,
         "Means over passed trials, in the phases' shares, from spawning the process to its first result.",
     )
+
+
+def largest_phases(link: Link, cases: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """The phase that takes most of the cold start of each of `cases` whose phases are known, with its share:
+    "kernel compile, 58 %", by workload, strategy and cache state.
+    """
+    rows = charts.frame_of(cases, read_cold_start(filters_of(link)))
+    largest = rows.sort_values("share").drop_duplicates(["workload", "strategy", "cache"], keep="last")
+    return {
+        (row["workload"], row["strategy"], row["cache"]): f"{row['phase']}, {units.percent(row['share'])}"
+        for row in row_dicts(largest)
+    }
 
 
 def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:

@@ -107,8 +107,9 @@ class TableColumn:
     """A column of a table: its title, and of what kind its cells are.
 
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
-    "history" is drawn from `reach` below to `reach` above 1, on a screen only. Numbers stand on the right,
-    also where they are texts already. `width_px` is the width on a screen, which else follows the first rows.
+    "history" is drawn from `reach` below to `reach` above 1, on a screen only, and so is a "line", each on a
+    scale of its own. Numbers stand on the right, also where they are texts already. `width_px` is the width
+    on a screen, which else follows the first rows.
 
     With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
     word in their place, of "sides" those of base and head. Cells of a "quantity" have units of their own. A
@@ -116,7 +117,9 @@ class TableColumn:
     """
 
     title: str
-    kind: Literal["text", "number", "share", "moment", "history", "interval", "sides", "quantity"] = "text"
+    kind: Literal["text", "number", "share", "moment", "history", "line", "interval", "sides", "quantity"] = (
+        "text"
+    )
     numeric: bool = False
     pinned: bool = False
     wide: bool = False

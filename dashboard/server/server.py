@@ -212,14 +212,21 @@ def _html(
 
     def index(request: Request, stored: Sequence[str], headline: str) -> Response:
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
-        if PAGES[page].picture and not stored:
-            picture = links.chart_address(page, PAGES[page].picture, request.url.query, ".png")
+        if (key := _picture(page, request)) and not stored:
+            picture = links.chart_address(page, key, request.url.query, ".png")
             text = with_picture(text, f"{address_of(request)}/{picture}")
         if headline:
             text = with_headline(text, page, headline)
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     return answer
+
+
+def _picture(page: Page, request: Request) -> str:
+    """The key of the chart in the preview of a link; empty for a page without one."""
+    asked, entry = request.query_params, PAGES[page]
+    of_one = asked.get("focus") or len(asked.getlist("workload")) == 1
+    return entry.picture_of_one if of_one and entry.picture_of_one else entry.picture
 
 
 def _headline(page: Page, request: Request) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from compilewatch.db.metrics.break_even import NOT_FASTER, STEPS_MAX, Never, steps_to_break_even
 from compilewatch.db.metrics.groups import Bools, Floats
 from compilewatch.db.metrics.intervals import Quotients
-from compilewatch.db.units import at_best, ratio, steps
+from compilewatch.db.units import at_best, ratio, steps, two_digits
 
 EAGER_IS_REFERENCE = "eager is the reference"
 NO_LATENCY = "no trial with a latency"
@@ -59,6 +59,21 @@ def repaid_words(case: Mapping[Any, Any]) -> str:
     if not is_shown(case):
         return at_best(case["break_even_low"])
     return steps(case["break_even_steps"]) if case["break_even"] == "steps" else str(case["break_even"])
+
+
+def about_words(case: Mapping[Any, Any]) -> str:
+    """The same with its 95 % interval in two digits, as a list of models says it: "about 5,200 [4,100,
+    6,200]", "never", "unknown", and "not shown to pay" where the interval holds never as well.
+
+    `case` has the column `break_even_high` too.
+    """
+    if not is_shown(case):
+        return "not shown to pay"
+    if case["break_even"] != "steps":
+        return str(case["break_even"])
+    ends = (case["break_even_low"], case["break_even_high"])
+    bounded = f" [{', '.join(map(two_digits, ends))}]" if case["break_even_interval"] == "bounded" else ""
+    return f"about {two_digits(case['break_even_steps'])}{bounded}"
 
 
 def is_shown(case: Mapping[Any, Any]) -> bool:

@@ -103,7 +103,7 @@ def test_a_row_and_the_names_in_it_open_what_they_are_about(tab: Tab, recorded_s
     for right in (300, 60):
         open_at(tab, recorded_server.origin, "Today")
         click(0, right)
-        settle(tab, "Workload")
+        settle(tab, "Models")
         expect(tab).to_have_url(re.compile("workload.*focus="))
     tab.go_back()
     settle(tab, "Today")

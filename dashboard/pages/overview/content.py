@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.overview import charts, components, figures, headline, workloads
+from compilewatch.dashboard.pages.overview import components, figures, headline, workloads
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import NO_CASE, floors_of, of_cases
-from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, PageContent, Part
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Lines, PageContent, Part
+from compilewatch.dashboard.parts.speedups import speedups_chart
 from compilewatch.dashboard.read.data import (
     filters_of,
     read_cases,
@@ -28,7 +28,6 @@ from compilewatch.dashboard.read.data import (
 )
 from compilewatch.dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from compilewatch.dashboard.read.versions import cached
-from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts import headlines, inbox
 from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
 from compilewatch.db import units
@@ -123,7 +122,7 @@ def _page(link: Link) -> PageContent:
                 key="overview-cured",
             ),
             *_left_out(without_number),
-            _speedups(charts.frame(overview.now)),
+            speedups_chart(overview.now, "overview-speedups"),
             *workloads.slowest(link, overview.now),
             *_changes(link, overview),
             *components.components(link),
@@ -207,22 +206,6 @@ def _errors(link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
         if sentence:
             errors[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
     return errors
-
-
-def _speedups(rows: pd.DataFrame) -> Chart:
-    finding = charts.finding(rows)
-    chart = ChartContent(finding, notes=["Only eager was measured with this build."])
-    if not rows.empty:
-        fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
-        looks = tuple(sorted(set(rows["first_look"].astype(bool))))
-        spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])), looks)
-        chart = ChartContent(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
-    return Chart(
-        "overview-speedups",
-        "Speedup over eager of every compiled case with its interval",
-        chart,
-        explained="A point is a case, its bar the 95 % interval. The dotted line is eager.",
-    )
 
 
 def _changes(link: Link, overview: _Overview) -> tuple[Part, ...]:

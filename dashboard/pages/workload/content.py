@@ -1,4 +1,4 @@
-"""What the page Workload says: all that people ask of one model, in one place."""
+"""What the page Models says: all models in a list, and all that people ask of one of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.workload.models import models
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.break_even import curves_chart
 from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
@@ -62,10 +63,12 @@ def workloads(link: Link) -> list[str]:
 
 @cached
 def page(link: Link) -> PageContent:
-    """The workload in focus, else what changed most."""
+    """The workload in focus, or the only one of those that `link` chooses; else all of them in a list."""
     every, floors = cases_of(link), floors_of(link.machine)
     if every.empty:
         return of_cases((NO_CASE,), every, link, floors)
+    if link.focus is None and not (link.workload and every["workload_label"].nunique() == 1):
+        return of_cases(models(link, every), every, link, floors)
     focus = focus_on(link, every)
     cases = every[every["workload_label"] == focus]
     rows = sorted(row_dicts(cases), key=lambda row: sort_key(row["strategy"]))

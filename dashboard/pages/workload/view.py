@@ -1,4 +1,4 @@
-"""Workload: which strategy, since when, from how many steps, and what went wrong, of one model."""
+"""Models: a list of all, and of one which strategy, since when, from how many steps, what went wrong."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:
-    """The page of the workload in focus."""
+    """The list, or the page of the workload in focus."""
     page = content.page(view.link)
     names = content.workloads(view.link)
-    with st.container(width=260):
-        controls.one_of("focus", "Workload", {name: name for name in names}, shown=page.link.focus)
+    every = {"": "All models"} if page.link.focus is None or view.link.focus else {}
+    models = {**every, **{name: name for name in names}}
+    controls.one_of("focus", "Model", models, shown=page.link.focus, width_px=260)
     say_focus(view.link, page.link)
     streamlit_parts.draw(
         page.parts,

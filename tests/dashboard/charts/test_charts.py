@@ -13,8 +13,8 @@ from jsonschema import Draft7Validator
 
 from compilewatch.dashboard.charts import break_even, cold_start, trend_rows, trends
 from compilewatch.dashboard.pages.modes import charts as heat_map
-from compilewatch.dashboard.pages.overview import charts as speedups
 from compilewatch.dashboard.pages.trial import charts as samples
+from compilewatch.dashboard.parts import speedups
 from compilewatch.dashboard.read.shaping import build_changes, build_names, confounded, with_labels
 from compilewatch.dashboard.text import theme
 from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS

@@ -24,6 +24,8 @@ from tests.dashboard.conftest import DATABASE, Store
 MEASURED = Path(__file__).parents[3] / "docs" / "measured"
 H100 = sorted((MEASURED / "h100").glob("*.jsonl"))
 CPU = [MEASURED / "cpu-history.jsonl"]
+MODEL = {"h100": "gpt2", "cpu": "cnn"}
+"""The one model whose page is read."""
 MOST_ROWS = 12
 READ_AT = datetime(2026, 12, 1, tzinfo=UTC)
 """The day on which all of it is read: Overview says how old its newest case is."""
@@ -56,12 +58,11 @@ def test_pages_say_what_was_approved(history: tuple[str, str], monkeypatch: pyte
     monkeypatch.setenv(DATABASE, url)
     contents = CONTENTS | {Page.OVERVIEW: partial(overview.page, now=READ_AT)}
     said = []
-    for page in Page:
-        if page in (Page.GUIDE, Page.REPORTS, Page.RUNS):
-            continue
-        view = resolved_view(Link(page=page), read_choices())
-        said += [f"# {PAGES[page].title}"]
-        for part in parts.flat(contents[page](view.link).parts):
+    shown = [Link(page=page) for page in Page if page not in (Page.GUIDE, Page.REPORTS, Page.RUNS)]
+    for link in (*shown, Link(page=Page.WORKLOAD, focus=MODEL[name])):
+        view = resolved_view(link, read_choices())
+        said += [f"# {link.focus or PAGES[link.page].title}"]
+        for part in parts.flat(contents[link.page](view.link).parts):
             said += ["", *lines_of(part)]
         said.append("")
     approve(f"pages-{name}", "\n".join(said))

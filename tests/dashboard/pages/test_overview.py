@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import content as break_even
 from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.overview import content
 from compilewatch.dashboard.pages.workload import content as workload
@@ -80,7 +81,7 @@ def test_a_first_mistake_is_no_headline_once_another_run_passed(store: Store) ->
     (left_out,) = (part for part in page.parts if isinstance(part, Lines) and part.title == LEFT_OUT)
     assert left_out.lines[0].endswith("in an earlier run")
     link = Link(machine=page.link.machine, build=page.link.build)
-    assert workload.page(replace(link, page=Page.WORKLOAD)).link.focus == "ranker"
+    assert break_even.page(replace(link, page=Page.BREAK_EVEN)).link.focus == "ranker"
     failed = workload.page(replace(link, page=Page.WORKLOAD, focus="model:Ranker"))
     assert "only eager" not in failed.headline
     assert "of 2 workloads" in modes.page(replace(link, page=Page.MODES)).headline

@@ -83,7 +83,7 @@ def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> N
     assert "nobody has nothing under these filters; showing" in said
 
 
-@pytest.mark.parametrize("page", [Page.WORKLOAD, Page.BREAK_EVEN, Page.TRENDS])
+@pytest.mark.parametrize("page", [Page.BREAK_EVEN, Page.TRENDS])
 def test_what_changed_most_is_shown_first_and_chosen(page: Page, store: Store) -> None:
     """Not the first of the alphabet; and the box that chooses says what is shown."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.overview import charts as speedups
+from compilewatch.dashboard.parts import speedups
 from compilewatch.dashboard.parts.column_units import SidesCell, quantity
 from compilewatch.dashboard.parts.parts import Chart, Table, TableColumn, quantities, texts
 from compilewatch.dashboard.render.exporting import ExportOrigin, file_name, formats_of

@@ -1,4 +1,4 @@
-"""Speedup of every case as a point with its interval: the main chart of the Overview."""
+"""Speedup of every case as a point with its interval."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import altair as alt
 import pandas as pd
 
 from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.parts.parts import Chart
+from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 
 _ROW, _LANE = 34, 14
@@ -20,6 +23,24 @@ _OF_CASES = [
     *("workload_label", "strategy", "speedup", "speedup_low", "speedup_high"),
     *("latency_ns", "control_latency_ns", "counted_trials", "first_look"),
 ]
+
+
+def speedups_chart(cases: pd.DataFrame, key: str) -> Chart:
+    """The compiled ones of `cases` as points, the workload with the largest speedup first."""
+    rows = frame(cases)
+    title = finding(rows)
+    chart = ChartContent(title, notes=["Only eager was measured with this build."])
+    if not rows.empty:
+        fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
+        looks = tuple(sorted(set(rows["first_look"].astype(bool))))
+        drawn = spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])), looks)
+        chart = ChartContent(title, drawn, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
+    return Chart(
+        key,
+        "Speedup over eager of every compiled case with its interval",
+        chart,
+        explained="A point is a case, its bar the 95 % interval. The dotted line is eager.",
+    )
 
 
 def frame(cases: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,187 @@
+"""All models in a table: the strategy to take, its gain, when it pays, its cold start, its last weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+
+from compilewatch.dashboard.charts import trend_rows
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
+from compilewatch.dashboard.parts.cases import FIRST_LOOK, NO_DIFFERENCE, case_row, floors_of
+from compilewatch.dashboard.parts.cold_start import largest_phases
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Lines, PageHeadline, Part, TableColumn
+from compilewatch.dashboard.parts.speedups import speedups_chart
+from compilewatch.dashboard.read.data import filters_of, read_choices_on, read_interleaved, read_points
+from compilewatch.dashboard.read.shaping import asides
+from compilewatch.db import units
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.case_modes import Fastest, fastest
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.repayment import about_words
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.trial import CacheState
+from compilewatch.db.records.versions import version_key
+
+WEEKS = 12
+_FEWEST = 3
+"""Two points on a scale of their own are a cliff, whatever they are."""
+_SHOWN = ("speedup", "interval", "pays", "cold", "warm", "phase", "memory", "weeks")
+_COLUMNS = {
+    "workload": replace(parts.WORKLOAD, title="Model"),
+    "best": TableColumn(
+        "Best strategy", explained="Whose interval clears all others, eager among them. Figures are of it."
+    ),
+    "speedup": FIGURES["speedup"],
+    "interval": FIGURES["interval"],
+    "pays": TableColumn("Break-even", numeric=True, explained="In steps, with its 95 % interval."),
+    **parts.quantities("ns", {"cold": "Cold", "warm": "Warm"}),
+    "phase": TableColumn("Largest phase", explained="Of the cold start, from process to first result."),
+    "memory": FIGURES["memory"],
+    "weeks": TableColumn(
+        f"{WEEKS} weeks",
+        "line",
+        explained="Latency, each on a scale of its own; builds where they took turns.",
+    ),
+    **parts.hidden(
+        {
+            "task": TableColumn("Task"),
+            "strategy": TableColumn("Strategy of the figures"),
+            "state": TableColumn("State"),
+            **{
+                name: column
+                for name, column in FIGURES.items()
+                if name not in ("workload", "strategy", "first", "steps", "pays_off", "status", *_SHOWN)
+            },
+        }
+    ),
+}
+
+
+def models(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+    """The list of the workloads of `cases`, which are those that `link` lets through."""
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    for case in row_dicts(cases):
+        by_model.setdefault(case["workload_label"], []).append(case)
+    found = {label: fastest(rows) for label, rows in by_model.items()}
+    leading = {label: _leading(rows, found[label]) for label, rows in by_model.items()}
+    shown = list(leading.values())
+    phases = largest_phases(link, cases)
+    weeks = _weeks(link, shown)
+    floors = floors_of(link.machine)
+    rows = [
+        _row(by_model[label], found[label], leading[label], floors)
+        | {"phase": phases.get(_key(leading[label]), units.MISSING), "weeks": weeks[_ids(leading[label])]}
+        for label in sorted(by_model, key=version_key)
+    ]
+    frame = pd.DataFrame(rows)
+    left_out = [str(aside) for aside in asides(cases)]
+    return (
+        _headline(by_model, found),
+        *parts.table(
+            "models",
+            "Every model with its best strategy, speedup, break-even, cold start, memory and last weeks",
+            frame,
+            parts.informative(_COLUMNS, frame),
+        ),
+        speedups_chart(cases, "models-speedups"),
+        *_folded(left_out),
+    )
+
+
+def _folded(lines: Sequence[str]) -> tuple[Part, ...]:
+    if not lines:
+        return ()
+    title = f"{LEFT_OUT} ({units.count(len(lines))})"
+    return (Folded(title, lambda: (Lines(tuple(lines)),), "left-out"),)
+
+
+def _leading(rows: Sequence[dict[str, Any]], found: Fastest) -> dict[str, Any]:
+    """The case whose figures a model has: the fastest, else the compiled one nearest to it, else eager."""
+    if found.case is not None:
+        return found.case
+    compiled = [row for row in rows if row["strategy"] != EAGER.name and not pd.isna(row["speedup"])]
+    if not compiled:
+        return min(rows, key=lambda row: sort_key(row["strategy"]))
+    return max(compiled, key=lambda row: (row["cache"] != CacheState.WARM, float(row["speedup"])))
+
+
+def _key(case: Mapping[str, Any]) -> tuple[str, str, str]:
+    return case["workload_label"], case["strategy"], str(case["cache"])
+
+
+def _ids(case: Mapping[str, Any]) -> tuple[str, str]:
+    return case["workload_id"], case["strategy_id"]
+
+
+def _row(
+    rows: Sequence[dict[str, Any]], found: Fastest, case: dict[str, Any], floors: Sequence[NoiseFloor]
+) -> dict[str, Any]:
+    cells = case_row(case, floors)
+    failing = sum(1 for row in rows if row["failed_trials"])
+    filled = f"{case['strategy']}+{CacheState.WARM}"
+    warm = next((row["time_to_first_result_ns"] for row in rows if row["strategy"] == filled), None)
+    eager = case["strategy"] == EAGER.name
+    pays = units.MISSING if eager else FIRST_LOOK if case["first_look"] else about_words(case)
+    return {
+        **cells,
+        "task": case["task"],
+        "best": _best(found, case),
+        "pays": pays,
+        "cold": cells["first"],
+        "warm": warm,
+        "state": f"{failing} failing" if failing else "ok",
+    }
+
+
+def _best(found: Fastest, case: Mapping[str, Any]) -> str:
+    if found.rivals:
+        return NO_DIFFERENCE
+    # Of what never passed nothing is best.
+    return units.MISSING if not found.compared and pd.isna(case["latency_ns"]) else found.strategy
+
+
+def _headline(by_model: Mapping[str, Sequence[dict[str, Any]]], found: Mapping[str, Fastest]) -> PageHeadline:
+    """On how many models compiled code is shown to be faster than eager, and where it gains most."""
+    every = units.plural(len(by_model), "model")
+    if not any(each.compared for each in found.values()):
+        return PageHeadline(f"No compiled case of {every} has a speedup")
+    faster = {
+        label: each.case
+        for label, each in found.items()
+        if each.case is not None and EAGER.name not in each.rivals
+    }
+    if not faster:
+        return PageHeadline(f"No compiled strategy is shown to be faster than eager on {every}", "warning")
+    label, most = max(faster.items(), key=lambda item: float(item[1]["speedup"]))
+    share = f"{units.count(len(faster))} of {every}"
+    top = f"{units.ratio(most['speedup'])} on {label} with {most['strategy']}"
+    return PageHeadline(f"Compiled is shown to be faster on {share}, at most {top}", "good")
+
+
+def _weeks(link: Link, cases: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
+    """The latencies of each of `cases` in the weeks before the newest of them, oldest first."""
+    weeks: dict[tuple[str, str], list[float]] = {_ids(case): [] for case in cases}
+    newest = max(case["last_started_at"] for case in cases)
+    filters = replace(
+        filters_of(replace(link, build=None, build_run=())),
+        strategies=tuple(sorted({case["strategy"] for case in cases})),
+        since=newest - timedelta(weeks=WEEKS),
+        until=newest,
+    )
+    by_turns = read_interleaved(filters)
+    columns = ("latency_ns", "build_id", "run_id", "last_started_at")
+    points = read_points(filters, "build" if by_turns else "run", columns)
+    builds = list(read_choices_on(link.machine).builds)
+    points = trend_rows.in_order(points, "torch" if by_turns else "time", builds)
+    known = points[points["latency_ns"].notna()]
+    names = ("workload_id", "strategy_id", "latency_ns")
+    for workload, strategy, latency in zip(*(known[name].tolist() for name in names), strict=True):
+        if (workload, strategy) in weeks:
+            weeks[workload, strategy].append(float(latency))
+    return {case: line if len(line) >= _FEWEST else [] for case, line in weeks.items()}
