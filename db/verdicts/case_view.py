@@ -236,27 +236,31 @@ def _ends(case: Case) -> list[float] | None:
     return None if None in ends else [*ends]
 
 
+def quotient(own: Case, other: Case, *names: str) -> tuple[float, float, float] | None:
+    """The figure `names[0]` of `own` over that of `other`, and the ends of its 95 % interval, NaN where
+    either has none; `names[1:]` are the ends of each. None where a figure is missing or 0.
+
+    The ends are those of a difference of logarithms by MOVER (Zou and Donner 2008, Construction of confidence
+    limits about effect measures: a general approach, Statistics in Medicine 27(10), 1693 to 1702).
+    """
+    of_own, of_other = ([_plain(each[name]) for name in names] for each in (own, other))
+    if not of_own[0] or not of_other[0]:
+        return None
+    known: float = of_own[0] / of_other[0]
+    if not all((*of_own, *of_other)):
+        return known, math.nan, math.nan
+    sides = ([math.log(each) for each in side] for side in (of_own, of_other))
+    (at, low, high), (by, by_low, by_high) = sides
+    down, up = math.hypot(at - low, by_high - by), math.hypot(high - at, by - by_low)
+    return known, known * math.exp(-down), known * math.exp(up)
+
+
 def _against_default(case: Case) -> tuple[float, float, float] | None:
-    """Speedup over that of default in the same build, and the ends of its 95 % interval, NaN where either has
-    none: each speedup is against the eager of its own processes, so what moved between them cancels. The ends
-    are those of a difference of logarithms by MOVER (Zou and Donner 2008, Construction of confidence limits
-    about effect measures: a general approach, Statistics in Medicine 27(10), 1693 to 1702).
+    """Speedup over that of default in the same build: each speedup is against the eager of its own processes,
+    so what moved between them cancels.
     """
     base = case["default"]
-    sides = [
-        [_plain(each[name]) for name in ("speedup", "speedup_low", "speedup_high")]
-        for each in (case, base)
-        if each is not None
-    ]
-    if len(sides) < 2 or not all(side[0] for side in sides):
-        return None
-    own, other = sides
-    quotient = own[0] / other[0]
-    if not all((*own, *other)):
-        return quotient, math.nan, math.nan
-    (at, low, high), (by, by_low, by_high) = ([math.log(each) for each in side] for side in sides)
-    down, up = math.hypot(at - low, by_high - by), math.hypot(high - at, by - by_low)
-    return quotient, quotient * math.exp(-down), quotient * math.exp(up)
+    return None if base is None else quotient(case, base, "speedup", "speedup_low", "speedup_high")
 
 
 def _against_default_value(case: Case) -> float | None:

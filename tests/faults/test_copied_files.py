@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,17 @@ def _outcome(copy: Path, before: set[str]) -> str:
     return "whole" if before <= found else "sound, older"
 
 
+@contextmanager
+def _stopped(process: BaseProcess) -> Iterator[None]:
+    """While a copy is looked at nothing is written: the next one would take longer to look at."""
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
 def _copies(tmp_path: Path, how_many: int) -> Counter[tuple[str, str]]:
     source, said = tmp_path / "compilewatch.db", tmp_path / "said"
     url = f"sqlite:///{source}"
@@ -75,11 +89,13 @@ def _copies(tmp_path: Path, how_many: int) -> Counter[tuple[str, str]]:
                 time.sleep(moments.uniform(0.0, 0.05))
                 before = set(said.read_text().split("\n")[:-1])
                 copy = _copied(source, order, tmp_path / f"copy-{number}")
-                counts[way, _outcome(copy, before)] += 1
+                with _stopped(process):
+                    counts[way, _outcome(copy, before)] += 1
                 shutil.rmtree(copy.parent)
             before = set(said.read_text().split("\n")[:-1])
             back_up(url, tmp_path / "backup.db")
-            counts["db backup", _outcome(tmp_path / "backup.db", before)] += 1
+            with _stopped(process):
+                counts["db backup", _outcome(tmp_path / "backup.db", before)] += 1
             (tmp_path / "backup.db").unlink()
         assert process.is_alive()
     finally:

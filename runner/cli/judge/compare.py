@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
@@ -13,15 +14,22 @@ from pydantic import ValidationError
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
+from compilewatch.db.json_rows import plain
 from compilewatch.db.judge.compare.strategies import compare_strategies, workloads_of_both
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.markdown_cells import table_row
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.cases.stored_cases import stored_cases
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.named import machines_named, require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.units import first_of
+from compilewatch.db.verdicts.case_view import case_texts, case_view
+from compilewatch.db.verdicts.machines import SideBySide, cells, side_by_side
+from compilewatch.db.verdicts.machines import sentences as machine_sentences
 from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, resolve_sides
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.judge.judging import (
@@ -44,9 +52,11 @@ from compilewatch.runner.cli.options import (
     only,
     settings_of,
 )
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.regressions.judged_runs import machine_here
 
-_STRATEGY = "strategy="
+_STRATEGY, _MACHINE = "strategy=", "machine="
 
 
 def compare(
@@ -63,6 +73,13 @@ def compare(
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
     machine: MachineOption = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MACHINE=AMOUNT",
+            help="What an hour of a machine costs: the price of a million items. Repeatable.",
+        ),
+    ] = None,
     margin: Annotated[
         float | None,
         typer.Option(metavar="SHARE", help="Minimum effect on latency and speedup: 0.02 is 2 %."),
@@ -78,11 +95,24 @@ def compare(
 
     strategy=default strategy=max-autotune compares two strategies of the newest build of one machine: this
     one, else the one with most workloads of both. Eager is the one within each compiled trial.
+    machine=A machine=B sets two machines side by side: the newest figures of the cases that both measured,
+    without a verdict.
     latest is the build measured last, previous the one before it, on this machine where it measured, else on
     that of the newest run. Imported builds count only where nothing is measured. Exits 1 when a case
     regresses, 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
+    machines = [side.removeprefix(_MACHINE) for side in (base, head) if side.startswith(_MACHINE)]
+    if machines:
+        if len(machines) != 2:
+            raise ConfigError("A machine is compared with a machine.", "Write machine=NAME for both sides.")
+        filters = Filters(workloads=tuple(workload or ()), strategies=tuple(strategy or ()))
+        with database_of(settings, migrate=False) as database:
+            found = _of_machines(database, filters, machines, price or ())
+        _print_machines(found, as_json=json_, as_markdown=markdown_)
+        return 0
+    if price:
+        raise ConfigError("--price goes with two machines.", "Write machine=A machine=B for the sides.")
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
     filters = Filters(workloads=tuple(workload or ()), strategies=tuple(strategy or ()))
     strategies = [side.removeprefix(_STRATEGY) for side in (base, head) if side.startswith(_STRATEGY)]
@@ -141,6 +171,50 @@ def _of_strategies(
         comparison = comparison.model_copy(update={"said": (said,)})
         comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
+
+
+def _of_machines(
+    database: Database, filters: Filters, names: Sequence[str], prices: Sequence[str]
+) -> SideBySide:
+    require_stored(database, filters)
+    base, head = machines_named(database, names)
+    if base == head:
+        raise ConfigError("Both sides are the same machine.", "See `compilewatch list machines`.")
+    cases = stored_cases(database, replace(filters, machines=(base, head)))
+    return side_by_side(row_dicts(cases), base, head, dict(_price(database, each) for each in prices))
+
+
+def _price(database: Database, text: str) -> tuple[str, Decimal]:
+    name, _, amount = text.rpartition("=")
+    try:
+        hourly = Decimal(amount)
+    except InvalidOperation:
+        hourly = Decimal("NaN")
+    if not name or not hourly.is_finite() or hourly < 0:
+        raise ConfigError(f"--price {text!r} is no price of a machine.", "Write --price NAME=2.50.")
+    return machines_named(database, [name])[0], hourly
+
+
+def _print_machines(found: SideBySide, *, as_json: bool, as_markdown: bool) -> None:
+    columns = cells(found)
+    if as_json:
+        sides = {
+            side: {name: plain(case[name]) for name in ("machine", "device", "device_name", "torch")}
+            for side, case in (("base", found.base), ("head", found.head))
+        }
+        only = dict(zip(("base", "head"), found.alone, strict=True))
+        rows = [case_view(row, columns) for row in found.rows]
+        document = {"schema": "compilewatch.machines/1", **sides, "only": only, "unmatched": found.unmatched}
+        print_document({**document, "rows": rows})
+        return
+    print_lines(machine_sentences(found))
+    headings, texts = [each.heading for each in columns], [case_texts(row, columns) for row in found.rows]
+    if as_markdown:
+        rule = " | ".join("---:" if each.right else "---" for each in columns)
+        print_lines(["", table_row(*headings), f"| {rule} |", *(table_row(*each) for each in texts)])
+    else:
+        right = [each.heading for each in columns if each.right]
+        console().print(plain_table(headings, texts, right=right, folds=True))
 
 
 def _with_margin(policy: Policy, margin: float) -> Policy:

@@ -14,7 +14,7 @@ from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
-from tests.builders import MS, START, make_build, make_history, make_machine, make_workload
+from tests.builders import MS, START, make_build, make_history, make_machine, make_trial, make_workload
 from tests.regression_cases import stepping_history
 
 
@@ -229,3 +229,65 @@ def test_eager_needs_no_trial_of_its_own(sqlite_url: str, capsys: pytest.Capture
         save_trials(database, make_history(strategies=("default",), builds=("2.13.0",), trials_per_case=5))
     compare(sqlite_url, "strategy=eager", "strategy=default", "--json")
     assert document(capsys)["matched"] == 2
+
+
+def two_machines(url: str) -> None:
+    """A model twice as fast on "quick", one that only "slow" has; trials far apart enough for an interval."""
+    for name, driver, factor in (("slow", "560.1", 2), ("quick", "570.2", 1)):
+        machine = make_machine(name, device_name=f"NVIDIA {name}")
+        with open_database(url) as database:
+            for n in range(5):
+                ran = make_trial(
+                    machine=machine,
+                    build=make_build(driver=driver),
+                    workload=make_workload("bert-base", batch_size=8, items_per_iteration=8.0),
+                    latency_ns=factor * (8 + n / 100) * MS,
+                    control_latency_ns=factor * 12 * MS,
+                    started_at=START + timedelta(minutes=n),
+                )
+                save_trials(database, [ran])
+            if name == "slow":
+                save_trials(database, [make_trial(workload="mlp", machine=machine)])
+
+
+def test_two_machines_stand_side_by_side_without_a_verdict(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_machines(sqlite_url)
+    sides = ("machine=slow", "machine=quick", "--price", "slow=1", "--price", "quick=3.5")
+    assert compare(sqlite_url, *sides, "--json") == 0
+    found = document(capsys)
+    (row,) = found["rows"]
+    assert (row["base_latency_ns"], row["latency_ns"]) == pytest.approx((16.04 * MS, 8.02 * MS), rel=0.01)
+    assert row["times_as_fast"] == pytest.approx(2.0, rel=0.01)
+    # 125,000 steps of 8: 2,005 s on the one at $1 an hour, half of it on the other at $3.50.
+    prices = row["base_million_items_price"], row["million_items_price"]
+    assert prices == pytest.approx((2005 / 3600, 1002.5 / 3600 * 3.5), rel=0.01)
+    assert found["only"] == {"base": 1, "head": 0}
+    assert found["unmatched"] == {"driver": ["560.1", "570.2"]}
+    assert compare(sqlite_url, *sides) == 0
+    printed = capsys.readouterr().out
+    assert "driver 560.1 / 570.2" in printed
+    assert "no regression" in printed
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        (("machine=slow", "torch=2.13.0"), "A machine is compared with a machine."),
+        (("machine=slow", "machine=slow"), "Both sides are the same machine."),
+        (("machine=slow", "machine=quik"), "quik"),
+        (("machine=slow", "machine=quick", "--price", "slow=free"), "no price of a machine"),
+        (("machine=slow", "machine=quick", "--price", "slow=-1"), "no price of a machine"),
+        (("torch=2.13.0", "latest", "--price", "slow=1"), "--price goes with two machines."),
+        (("machine=slow", "machine=quick", "-w", "mlp"), "No case was measured on both machines."),
+    ],
+)
+def test_machines_typed_wrongly_exit_2(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], sides: tuple[str, ...], said: str
+) -> None:
+    two_machines(sqlite_url)
+    assert compare(sqlite_url, *sides) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert said in lines[0]
+    assert len(lines) >= 2
