@@ -232,14 +232,13 @@ EVERY_S = 8
 _BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
     Page.RUNS: data_version.service_pulse,
     Page.REPORTS: reports_revision,
-    Page.UPGRADE: data_version.sign_off_pulse,
 }
 
 
 def pulse(page: Page, version: int) -> object:
     """What tells whether a page drawn of the data at `version` would look different.
 
-    The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
+    The queue, the hosts and reports are no measurements and leave the data version as it is.
     """
     beside = _BESIDE_THE_DATA.get(page)
     return version, beside(reader()) if beside else None

@@ -60,7 +60,6 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.causes import traced_changes
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.sign_offs import sign_offs
 from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.people.reports import Report, new_report_id
 from compilewatch.db.records.vocabulary import Metric
@@ -169,7 +168,6 @@ def _compared(
         beside = replace(
             beside,
             recorded=inbox.chosen(read_regressions(), upgrade.inbox_link(link)),
-            signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
             in_focus=in_focus(link, comparison, labels),
         )
     shown = upgrade.content_of(

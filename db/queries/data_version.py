@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.records.service.requests import UNFINISHED
-from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
+from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE
 
 
 def data_version(db: Database) -> int:
@@ -15,7 +15,7 @@ def data_version(db: Database) -> int:
     return int(version)
 
 
-# Whether anything changed that the data version does not count: queue, hosts, sign-offs.
+# Whether anything changed that the data version does not count: queue, hosts.
 #
 # Each answer is small, is equal as long as nothing changed, and is meant to be asked for every few seconds.
 
@@ -39,9 +39,3 @@ def service_pulse(db: Database) -> object:
         )
         ever = connection.scalar(select(func.count()).select_from(RUN_REQUEST))
     return ever, requests, schedules, hosts
-
-
-def sign_off_pulse(db: Database) -> object:
-    """Of the sign-offs: how many there are, and how many were withdrawn."""
-    statement = select(func.count(), func.count(SIGN_OFF.c.withdrawn_at)).select_from(SIGN_OFF)
-    return tuple(db.rows(statement)[0])

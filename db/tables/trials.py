@@ -34,7 +34,6 @@ from compilewatch.db.tables.of_records import (
     RUN_REQUEST,
     SCHEDULE,
     SCHEDULE_WATCH,
-    SIGN_OFF,
     WATCH,
 )
 from compilewatch.db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
@@ -47,7 +46,7 @@ METADATA: MetaData = Row.metadata
 __all__ = [
     "ANNOTATION", "API_TOKEN", "FIRING", "FLEET_LAUNCH", "FLEET_WORKER", "HOST", "HOST_HEALTH",
     "ISSUE_SCRIPT", "METADATA", "NOTIFICATION", "REGRESSION", "REPORT", "RUN_CASE", "RUN_PART", "RUN_REQUEST",
-    "SCHEDULE", "SCHEDULE_WATCH", "SIGN_OFF", "STORED_VIEW", "TRIAGE_EVENT", "WATCH",
+    "SCHEDULE", "SCHEDULE_WATCH", "STORED_VIEW", "TRIAGE_EVENT", "WATCH",
 ]  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from compilewatch.db.records.ids import build_identity, machine_identity
 from compilewatch.db.records.people.annotations import Annotation
 from compilewatch.db.records.people.issues import IssueScript, ScriptRun
 from compilewatch.db.records.people.reports import Report
-from compilewatch.db.records.people.sign_offs import Decision, SignOff
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.records.people.watches import Watch
 from compilewatch.db.records.service.fleet import FleetWorker, Launch
@@ -29,7 +28,6 @@ from compilewatch.db.store.people.issue_scripts import save_issue_script
 from compilewatch.db.store.people.notifications import claim_notifications
 from compilewatch.db.store.people.regressions import record_comparison, triage
 from compilewatch.db.store.people.reports import save_report
-from compilewatch.db.store.people.sign_offs import save_sign_off
 from compilewatch.db.store.people.stored_views import store_view
 from compilewatch.db.store.people.watches import save_watch
 from compilewatch.db.store.service.fleet import claim_launch, end_launch
@@ -169,21 +167,6 @@ def _share(database: Database) -> None:
             created_by="ann",
             data_version=7,
             content={"page": "overview", "rows": [[1.5, None, "mlp"]]},
-        ),
-    )
-    save_sign_off(
-        database,
-        SignOff(
-            sign_off_id="sign-off-1",
-            machine_id=machine_identity(first.machine),
-            base_build_id=build,
-            head_build_id=build,
-            decision=next(iter(Decision)),
-            author="ann",
-            at=START,
-            note="goes to production on Monday",
-            verdict="1 of 3 cases regressed",
-            data_version=7,
         ),
     )
     save_watch(

@@ -13,10 +13,8 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.queries.facets import machines
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.people.sign_offs import Decision, SignOff
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.records.service.fleet import FleetWorker, Launch
 from compilewatch.db.records.service.hosts import HostDevice, HostState
@@ -25,7 +23,6 @@ from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.people.sign_offs import save_sign_off
 from compilewatch.db.store.service.fleet import claim_launch, end_launch
 from compilewatch.db.store.service.hosts import save_host
 from compilewatch.db.store.service.requests import end_request, new_request, save_request, take_request
@@ -60,7 +57,6 @@ def fill(url: str, now: datetime) -> None:
         _regressions(database, now)
         _service(database, now)
         _fleet(database, now)
-        _sign_off(database, now)
     _reports(url, now)
 
 
@@ -253,27 +249,6 @@ def _host(name: str, now: datetime) -> HostState:
         total_bytes=2 << 40,
         devices=(device,),
         devices_read_at=now - timedelta(seconds=20),
-    )
-
-
-def _sign_off(database: Database, now: datetime) -> None:
-    known = machines(database)
-    trials = trials_frame(database)
-    builds = dict(zip(trials["torch"], trials["build_id"], strict=True))
-    save_sign_off(
-        database,
-        SignOff(
-            sign_off_id="0" * 16,
-            machine_id=str(known.loc[known["machine"] == "gpu-box-3", "machine_id"].iloc[0]),
-            base_build_id=builds["2.11.0"],
-            head_build_id=builds["2.12.1"],
-            decision=Decision.ACCEPTED,
-            author="Ada Lovelace",
-            at=now - timedelta(days=8),
-            note="No case moved; the driver comes with it.",
-            verdict="unchanged",
-            data_version=9,
-        ),
     )
 
 

@@ -14,14 +14,12 @@ from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.people.sign_offs import Decision, SignOff
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.records.service.hosts import HostDevice, HostState
 from compilewatch.db.records.service.requests import RequestKind, RequestSpec
 from compilewatch.db.records.service.schedules import ScheduleSpec
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.people.sign_offs import save_sign_off
 from compilewatch.db.store.service.hosts import save_host
 from compilewatch.db.store.service.requests import new_request, save_request
 from compilewatch.db.store.service.schedules import save_schedule
@@ -44,7 +42,7 @@ _PARTS = (
 
 
 def fill(url: str) -> None:
-    """Trials, runs, regressions, triage, sign-offs, requests, schedules and hosts with texts of `NAMES`."""
+    """Trials, runs, regressions, triage, requests, schedules and hosts with texts of `NAMES`."""
     with open_database(url, migrate=True) as database:
         trials = [_poisoned(trial, NAMES[n % len(NAMES)]) for n, trial in enumerate(_history())]
         save_trials(database, trials)
@@ -77,21 +75,6 @@ def fill(url: str) -> None:
                 url=f'{FOREIGN}/"><script>window.ran=1</script>',
             )
             triage(database, each.regression.regression_id, event)
-        save_sign_off(
-            database,
-            SignOff(
-                sign_off_id="0" * 16,
-                machine_id=str(found["machine_id"].iloc[0]),
-                base_build_id=base.build_ids[0],
-                head_build_id=head.build_ids[0],
-                decision=Decision.REJECTED,
-                author=NAMES[0],
-                at=START,
-                note=LONG,
-                verdict=NAMES[1],
-                data_version=1,
-            ),
-        )
 
 
 def _history() -> list[Trial]:

@@ -16,7 +16,6 @@ from compilewatch.dashboard.pages.upgrade.changes import (
     every_verdict,
     summary,
 )
-from compilewatch.dashboard.pages.upgrade.decisions import decision_parts, whole_note
 from compilewatch.dashboard.pages.upgrade.focus import in_focus
 from compilewatch.dashboard.pages.upgrade.headline import every_sentence, figures, headline_parts
 from compilewatch.dashboard.parts import parts, verdict_words
@@ -40,7 +39,6 @@ from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.queries.cases.causes import Case
 from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.sign_offs import SignOff
 
 MOST_CODE_LINES = 300
 """As many lines of generated code."""
@@ -57,13 +55,11 @@ _ALIKE = Lines(("No part of the builds that is stored differs.",), tables.DIFFER
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands with a comparison: what is recorded of it, the decisions on the upgrade, oldest first, the
-    case in focus, why cases changed, how generated code differs, the machine's noise floors. None where it is
-    of no two builds, for which nobody decides.
+    """What stands with a comparison: what is recorded of it, None where it is of no two builds; the case in
+    focus, why cases changed, how generated code differs, the machine's noise floors.
     """
 
     recorded: Sequence[RegressionState] | None = None
-    signed: Sequence[SignOff] | None = None
     in_focus: tuple[Part, ...] = ()
     why: Sequence[str] = ()
     code: Mapping[Case, Sequence[SourceChange]] = field(default_factory=dict)
@@ -115,7 +111,6 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
                 *summary(comparison, metric, labels),
                 *every_sentence(comparison, beside.recorded, metric),
             ),
-            *decision_parts(beside.signed),
             *parts.folded(compile_cost_and_break_even(comparison, labels, beside.floors, metric)),
             *_counts(comparison, labels),
             *(tables.what_differs("upgrade-environment", comparison, "base and head") or (_ALIKE,)),
@@ -126,7 +121,6 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
         appendix=lambda: (
             *every_verdict(comparison, labels, beside.floors),
             *_code(comparison, labels, beside.code),
-            *whole_note(beside.signed),
         ),
     )
 

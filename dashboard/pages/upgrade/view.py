@@ -7,10 +7,9 @@ from dataclasses import replace
 import streamlit as st
 
 from compilewatch.dashboard.links.links import Link, Page, verdict_metric
-from compilewatch.dashboard.pages.upgrade import content, sign_off
+from compilewatch.dashboard.pages.upgrade import content
 from compilewatch.dashboard.parts.parts import PageContent, named
-from compilewatch.dashboard.read.data import filters_of, read_builds, read_machines, read_pair
-from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.read.data import filters_of, read_builds, read_machines
 from compilewatch.dashboard.render import controls, elements, streamlit_parts
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
@@ -41,7 +40,6 @@ def draw(view: View) -> Link:
     _builds(view, link, builds)
     try:
         page = content.page(link)
-        comparison = read_pair(link)
     except VerdictError as error:
         elements.nothing_to_show(error.message, next_step=error.next_step)
         return link
@@ -58,7 +56,6 @@ def draw(view: View) -> Link:
     metric = {"upgrade-forest": lambda: _metric(link)}
     streamlit_parts.draw((part for part in page.parts if part.key not in _TOP), picks=picks, controls=metric)
     _ways_on(link)
-    sign_off.draw(link, comparison, drawn_version())
     return link
 
 

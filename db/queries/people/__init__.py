@@ -1,1 +1,1 @@
-"""What people did: filed, signed, shared, noted."""
+"""What people did: filed, shared, noted."""

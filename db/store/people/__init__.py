@@ -1,1 +1,1 @@
-"""What people write: triage, reports, sign-offs, notes, views, and what is sent to them."""
+"""What people write: triage, reports, notes, views, and what is sent to them."""

@@ -17,9 +17,8 @@ import compilewatch.dashboard
 from compilewatch.dashboard.login import access
 from compilewatch.dashboard.login.access import AccessError, Person, Role
 from compilewatch.dashboard.reports.freeze import store_report
-from compilewatch.dashboard.write import run_actions, sign_offs, triage, uploading
+from compilewatch.dashboard.write import run_actions, triage, uploading
 from compilewatch.db.log_lines import OneLine
-from compilewatch.db.records.people.sign_offs import Decision
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.records.service.requests import RequestSpec
 
@@ -29,20 +28,6 @@ WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
     "ask for a run": (Role.OPERATOR, lambda _: run_actions.request_run(RequestSpec(), by="ada")),
     "cancel a run": (Role.OPERATOR, lambda _: run_actions.cancel_run("R", by="ada")),
     "pause a schedule": (Role.OPERATOR, lambda _: run_actions.set_paused("s", paused=True, by="ada")),
-    "sign an upgrade off": (
-        Role.EDITOR,
-        lambda _: sign_offs.sign(
-            machine_id="m",
-            base="a",
-            head="b",
-            decision=next(iter(Decision)),
-            note="",
-            by="ada",
-            verdict="regressed",
-            data_version=1,
-        ),
-    ),
-    "withdraw a sign-off": (Role.EDITOR, lambda _: sign_offs.withdraw("S", by="ada")),
     "keep a report": (Role.EDITOR, lambda url: store_report(url, None)),  # type: ignore[arg-type]
 }
 FREE = {"stored_views.py"}

@@ -1,4 +1,4 @@
-"""What readers and services leave beside measurements: sign-offs, stored views, hosts, expired reports."""
+"""What readers and services leave beside measurements: stored views, hosts, expired reports."""
 
 from __future__ import annotations
 
@@ -7,72 +7,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import CompilewatchError, NotFoundError
-from compilewatch.db.queries.data_version import data_version, service_pulse, sign_off_pulse
-from compilewatch.db.queries.facets import builds, machines
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.data_version import service_pulse
 from compilewatch.db.queries.people.reports import find_report, report_subjects
-from compilewatch.db.queries.people.sign_offs import sign_offs
 from compilewatch.db.queries.people.stored_views import stored_link
 from compilewatch.db.queries.service.hosts import hosts
 from compilewatch.db.records.people.reports import Report
-from compilewatch.db.records.people.sign_offs import Decision, SignOff
 from compilewatch.db.records.people.stored_views import LONGEST_LINK
 from compilewatch.db.records.service.hosts import HostDevice, HostState
 from compilewatch.db.records.service.requests import RequestKind, RequestSpec
 from compilewatch.db.store.people.reports import expire_reports, save_report
-from compilewatch.db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 from compilewatch.db.store.people.stored_views import store_view
 from compilewatch.db.store.service.hosts import note_host_stopped, save_host
 from compilewatch.db.store.service.requests import new_request, save_request
-from compilewatch.db.store.trials import save_trials
-from tests.builders import make_history
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def upgrade(database: Database) -> tuple[str, str, str]:
-    """Machine, base and head of two builds that were measured."""
-    save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
-    first, second = builds(database)["build_id"]
-    return str(machines(database)["machine_id"].iloc[0]), str(first), str(second)
-
-
-def signed(upgrade: tuple[str, str, str], sign_off_id: str = "one", hours: int = 0) -> SignOff:
-    machine, base, head = upgrade
-    return SignOff(
-        sign_off_id=sign_off_id,
-        machine_id=machine,
-        base_build_id=base,
-        head_build_id=head,
-        decision=Decision.ACCEPTED,
-        author="Ann",
-        at=NOW + timedelta(hours=hours),
-        note="fine",
-        verdict="unchanged: nothing moved",
-        data_version=3,
-    )
-
-
-def test_a_sign_off_is_read_back_and_can_be_withdrawn_once(
-    database: Database, upgrade: tuple[str, str, str]
-) -> None:
-    version, pulse = data_version(database), sign_off_pulse(database)
-    save_sign_off(database, signed(upgrade, "two", hours=1))
-    save_sign_off(database, signed(upgrade))
-    assert sign_offs(database, *upgrade) == [signed(upgrade), signed(upgrade, "two", hours=1)]
-    machine, base, head = upgrade
-    assert sign_offs(database, machine, head, base) == []
-    assert sign_off_pulse(database) != pulse
-    pulse = sign_off_pulse(database)
-    assert withdraw_sign_off(database, "two", by="Bob", at=NOW)
-    assert not withdraw_sign_off(database, "two", by="Eve", at=NOW)
-    last = sign_offs(database, *upgrade)[-1]
-    assert (last.withdrawn_by, last.withdrawn_at) == ("Bob", NOW)
-    assert sign_off_pulse(database) != pulse
-    assert data_version(database) == version
-    with pytest.raises(NotFoundError, match="no sign-off x"):
-        withdraw_sign_off(database, "x", by="Bob", at=NOW)
 
 
 def test_one_view_has_one_id(database: Database) -> None:
