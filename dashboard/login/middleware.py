@@ -128,7 +128,7 @@ class LoginMiddleware:
     def _is_open(self, path: str) -> bool:
         badges = self._settings.public_badges and path.startswith("/badge/")
         reports = self._settings.public_reports and path.startswith("/report/")
-        return path in OPEN or badges or reports or path.startswith("/unsubscribe/")
+        return path in OPEN or badges or reports
 
     async def _refusal(self, scope: Scope) -> Response | None:
         """What a request is told instead of an answer; None where it may pass."""

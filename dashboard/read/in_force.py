@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.policy import Policy, Target
@@ -15,14 +15,11 @@ VARIABLE = "COMPILEWATCH_IN_FORCE"
 
 
 class InForce(Closed):
-    """The judge's policy, the [[target]] entries, [limits], and the names of the [[channel]] entries, with
-    whether each sends mail.
-    """
+    """The judge's policy, the [[target]] entries and [limits]."""
 
     policy: Policy = Policy()
     target: tuple[Target, ...] = ()
     limits: Limits = Limits()
-    channels: dict[str, bool] = Field(default_factory=dict)
 
 
 def in_force() -> InForce:

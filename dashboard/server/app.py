@@ -15,7 +15,7 @@ from compilewatch.dashboard.pages.runs import upload as import_upload
 from compilewatch.dashboard.read.data import read_choices, read_regressions
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import drawn_version, one_version
-from compilewatch.dashboard.render import controls, shell, watch_form
+from compilewatch.dashboard.render import controls, shell
 from compilewatch.dashboard.render.elements import begin, nothing_measured, said
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.verdicts import inbox
@@ -23,7 +23,6 @@ from compilewatch.dashboard.write.stored_views import why_not_opened
 from compilewatch.db.errors import CompilewatchError
 
 HERE = Path(__file__).parents[1]
-_WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
 
 
 def main() -> None:
@@ -68,8 +67,6 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     st.set_page_config(page_title=tab_title(page, said()))
     if page is not Page.GUIDE:
         with beside_title, st.container(horizontal=True, width="content"):
-            if page in _WATCHED:
-                watch_form.draw(replace(view, link=shown))
             share.draw(replace(view, link=shown))
     shell.foot(pages)
 

@@ -37,7 +37,6 @@ from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHead
 from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_headline, with_picture
 from compilewatch.dashboard.server.same_site import SameSite
 from compilewatch.dashboard.server.unknown_paths import unknown_pages
-from compilewatch.dashboard.server.unsubscribe import unsubscribe
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write.stored_views import stored_address
@@ -132,7 +131,6 @@ def build_app(
             *login.routes,
             *api.routes(base_path=base_path),
             reports(),
-            unsubscribe(),
             Route("/favicon.png", _favicon),
             *charts(),
             *(Route(f"/{page.value}", _html(page, pages, address_of)) for page in pages),

@@ -12,7 +12,6 @@ from sqlalchemy import Index, Integer, Table
 from compilewatch.db.records.people.annotations import Annotation
 from compilewatch.db.records.people.issues import IssueScript
 from compilewatch.db.records.people.reports import Report
-from compilewatch.db.records.people.watches import Watch
 from compilewatch.db.records.service.fleet import FleetWorker, Launch
 from compilewatch.db.records.service.hosts import HostHealth, HostState
 from compilewatch.db.records.service.requests import RunRequest
@@ -30,7 +29,6 @@ ANNOTATION: Table = table_of(
 ISSUE_SCRIPT: Table = table_of("issue_script", IssueScript, issue_id=KEY)
 REPORT: Table = table_of("report", Report, report_id=KEY)
 """Revoking a report takes the content away and leaves that it was there."""
-WATCH: Table = table_of("watch", Watch, watch_id=KEY, key={"unique": True}, machine_id=_MACHINE)
 API_TOKEN: Table = table_of("api_token", Token, token_id=KEY, secret_hash={"index": True, "unique": True})
 FLEET_WORKER: Table = table_of("fleet_worker", FleetWorker, owner=KEY)
 FLEET_LAUNCH: Table = table_of(

@@ -34,7 +34,6 @@ from compilewatch.db.tables.of_records import (
     RUN_REQUEST,
     SCHEDULE,
     SCHEDULE_WATCH,
-    WATCH,
 )
 from compilewatch.db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from compilewatch.db.tables.run_cases import RUN_CASE
@@ -46,7 +45,7 @@ METADATA: MetaData = Row.metadata
 __all__ = [
     "ANNOTATION", "API_TOKEN", "FIRING", "FLEET_LAUNCH", "FLEET_WORKER", "HOST", "HOST_HEALTH",
     "ISSUE_SCRIPT", "METADATA", "NOTIFICATION", "REGRESSION", "REPORT", "RUN_CASE", "RUN_PART", "RUN_REQUEST",
-    "SCHEDULE", "SCHEDULE_WATCH", "STORED_VIEW", "TRIAGE_EVENT", "WATCH",
+    "SCHEDULE", "SCHEDULE_WATCH", "STORED_VIEW", "TRIAGE_EVENT",
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import parse_qsl, urlencode
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -178,15 +177,10 @@ class NotifySettings(Closed):
     """of one try"""
 
 
-MAIL = ("mailto://", "mailtos://")
-
-
 class ChannelSettings(Closed):
     """`[[channel]]`: channels of confirmed regressions. Addresses hold tokens and are never printed."""
 
     name: ShortName
-    only_watched: bool = False
-    """true: told only of what somebody watches"""
     webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = None
     """an address that takes a JSON document by POST"""
     apprise: SecretStr | None = None
@@ -197,20 +191,6 @@ class ChannelSettings(Closed):
         if (self.webhook is None) == (self.apprise is None):
             raise ValueError("a channel needs webhook or apprise, and not both")
         return self
-
-    @property
-    def sends_mail(self) -> bool:
-        """Whether a message may name whom it goes to."""
-        return self.apprise is not None and self.apprise.get_secret_value().startswith(MAIL)
-
-    def to(self, address: str | None) -> ChannelSettings:
-        """The same channel, its mail to `address` where there is one. Other channels name no receiver."""
-        if address is None or self.apprise is None or not self.sends_mail:
-            return self
-        bare, _, query = self.apprise.get_secret_value().partition("?")
-        kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != "to"]
-        there = SecretStr(f"{bare}?{urlencode([*kept, ('to', address)])}")
-        return self.model_copy(update={"apprise": there})
 
 
 class Settings(BaseSettings):

@@ -37,8 +37,6 @@ class Message:
     link: str | None = None
     regressions: tuple[dict[str, object], ...] = ()
     schema: str = SCHEMA
-    unsubscribe: str | None = None
-    """Where whoever asked for the message ends that; null where a configuration asked."""
 
     @property
     def heading(self) -> str:
@@ -55,8 +53,7 @@ class Message:
         return [_without_markup(line) for line in (*self.lines, *cause)]
 
     def _link(self) -> tuple[str, ...]:
-        way_out = (f"Unsubscribe: {self.unsubscribe}",) if self.unsubscribe else ()
-        return (*((self.link,) if self.link else ()), *way_out)
+        return (self.link,) if self.link else ()
 
     def document(self) -> dict[str, Any]:
         """What a webhook gets. `text` is what chat services show; the rest is for programs.
@@ -72,7 +69,6 @@ class Message:
             "cause": self.cause,
             "link": self.link,
             "regressions": list(self.regressions),
-            **({"unsubscribe": self.unsubscribe} if self.unsubscribe else {}),
         }
 
 

@@ -75,13 +75,13 @@ def log_builds(
     `fresh`: the runs were measured because something was suspected, or by turns until it was decided, so what
     they show is confirmed by them. `found_on` is the pull request or branch.
     A single run is judged by nothing here, and still confirms what waits for its build. Not `told`
-    is what another message says; whoever watches one of the cases hears of it all the same.
+    is what another message says.
     """
     if comparisons is None:
         fresh = fresh or are_confirmation(database, run_ids)
         comparisons = list(compare_runs(database, run_ids, settings))
     recorded = Recorded()
-    channels = [channel.name for channel in settings.channel if told and not channel.only_watched]
+    channels = [channel.name for channel in settings.channel if told]
     for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:

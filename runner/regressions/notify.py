@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -21,13 +21,10 @@ from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.cases.causes import recorded_explanations
-from compilewatch.db.queries.people.watches import watches
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people.triage import NotificationState
-from compilewatch.db.records.people.watches import A_DAY, Watch
 from compilewatch.db.records.service.schedules import Schedule, ScheduleWatch
 from compilewatch.db.store.people.notifications import claim_notifications, end_notifications
-from compilewatch.db.store.people.watches import note_told
 from compilewatch.db.units import MISSING, moment, percent, plural
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
 from compilewatch.runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver
@@ -59,59 +56,23 @@ def notify(
     *,
     pause: Callable[[float], object] = time.sleep,
 ) -> Notified:
-    """Send what is queued for `channels` and for whoever watches on one of them and is due. A message that
-    fails keeps no other from being tried.
-    """
+    """Send what is queued for `channels`. A message that fails keeps no other from being tried."""
     sent, problems = 0, []
-    for channel, queue, watch in (*((each, each.name, None) for each in channels), *_due(db, channels)):
-        claimed = claim_notifications(db, queue, at=datetime.now(UTC))
-        events = events_of(claimed)
-        for together in [events] if watch and watch.daily and events else [[event] for event in events]:
-            messages = [
-                message_of(event, settings.base_url, recorded_explanations(db, event)) for event in together
-            ]
-            message = messages[0] if len(messages) == 1 else _digest(messages)
-            if watch:
-                way_out = address(settings.base_url, f"/unsubscribe/{watch.key}")
-                message = replace(message, unsubscribe=way_out)
+    for channel in channels:
+        for event in events_of(claim_notifications(db, channel.name, at=datetime.now(UTC))):
+            message = message_of(event, settings.base_url, recorded_explanations(db, event))
             state, problem = send(channel, message, settings, pause)
-            ids, now = [each.regression_id for event in together for each in event], datetime.now(UTC)
-            end_notifications(db, queue, ids, state=state, at=now, problem=problem)
-            if watch and problem is None:
-                note_told(db, watch.watch_id, now)
+            ids = [each.regression_id for each in event]
+            end_notifications(db, channel.name, ids, state=state, at=datetime.now(UTC), problem=problem)
             sent += problem is None
             if problem is not None:
                 problems.append(f"{channel.name}: {message.title}: {problem}")
     return Notified(sent, tuple(problems))
 
 
-def _due(
-    db: Database, channels: Sequence[ChannelSettings]
-) -> Iterator[tuple[ChannelSettings, str, Watch | None]]:
-    """Who watches on one of `channels` and may be told now, with the queue of what waits for them."""
-    by_name, now = {channel.name: channel for channel in channels}, datetime.now(UTC)
-    for watch in watches(db):
-        channel = by_name.get(watch.channel)
-        if channel is not None and not (watch.daily and now - watch.told_at < A_DAY):
-            yield channel.to(watch.address), watch.queue, watch
-
-
 def address(base_url: str | None, path: str) -> str | None:
     """Of a page of the dashboard; None where it is not known where that is."""
     return f"{base_url.rstrip('/')}{path}" if base_url else None
-
-
-def _digest(messages: Sequence[Message]) -> Message:
-    """Several messages as one, the title of each before its lines."""
-    causes = sorted({each.cause for each in messages if each.cause})
-    return Message(
-        message_id=identity({"messages": [each.message_id for each in messages]}),
-        title=f"{plural(len(messages), 'regression')} in a day",
-        lines=tuple(line for each in messages for line in (each.title, *each.lines)),
-        cause=", ".join(causes) or None,
-        link=messages[0].link,
-        regressions=tuple(one for each in messages for one in each.regressions),
-    )
 
 
 def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]:

@@ -207,7 +207,6 @@ def _tell(tried: Tried, moved: Sequence[Row], settings: Settings, means: Means) 
         schema=SCHEMA,
     )
     for channel in settings.channel:
-        if not channel.only_watched:
-            _, problem = send(channel, message, settings.notify, means.pause)
-            if problem is not None:
-                means.say(f"A message was not sent: {channel.name}: {problem}")
+        _, problem = send(channel, message, settings.notify, means.pause)
+        if problem is not None:
+            means.say(f"A message was not sent: {channel.name}: {problem}")

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from threading import Event, Thread
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -39,8 +39,6 @@ POLL_S = 0.5
 MOST_AT_ONCE = 16
 """Requests that one service has in flight, where workers measure them."""
 _JOIN_S = 2.0
-_DIGESTS_EVERY = timedelta(minutes=1)
-"""How often it is looked whether somebody's day is over."""
 
 
 def this_host() -> Host:
@@ -68,7 +66,6 @@ class Service:
         *,
         judge: Callable[[Plan], None] = lambda _plan: None,
         notify_silence: Notify = lambda _watch, _schedule: None,
-        notify_due: Callable[[], None] = lambda: None,
         try_releases: Callable[[Callable[[], bool]], object] = lambda _should_stop: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -77,7 +74,6 @@ class Service:
         self._database = database
         self._measures = measures
         self._judge = judge
-        self._notify_due, self._notified_at = notify_due, clock()
         self._clock = clock
         self._host = host or this_host()
         self._outage = Outage()
@@ -159,9 +155,6 @@ class Service:
         )
         save_health(self._database, health)
         self._silence.check(now)
-        if now - self._notified_at >= _DIGESTS_EVERY:
-            self._notified_at = now
-            self._notify_due()
 
     def _take_and_serve(self, serving: Serving, stop: Event) -> None:
         patience = self._outage.patience()

@@ -12,12 +12,11 @@ from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.service.schedules import run_request
 from compilewatch.db.queries.trials import trial_records
-from compilewatch.db.records.ids import build_identity, machine_identity
+from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people.annotations import Annotation
 from compilewatch.db.records.people.issues import IssueScript, ScriptRun
 from compilewatch.db.records.people.reports import Report
 from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.records.people.watches import Watch
 from compilewatch.db.records.service.fleet import FleetWorker, Launch
 from compilewatch.db.records.service.hosts import HostDevice, HostHealth, HostState
 from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
@@ -29,7 +28,6 @@ from compilewatch.db.store.people.notifications import claim_notifications
 from compilewatch.db.store.people.regressions import record_comparison, triage
 from compilewatch.db.store.people.reports import save_report
 from compilewatch.db.store.people.stored_views import store_view
-from compilewatch.db.store.people.watches import save_watch
 from compilewatch.db.store.service.fleet import claim_launch, end_launch
 from compilewatch.db.store.service.hosts import save_host
 from compilewatch.db.store.service.requests import end_request, new_request, save_request, take_request
@@ -167,20 +165,6 @@ def _share(database: Database) -> None:
             created_by="ann",
             data_version=7,
             content={"page": "overview", "rows": [[1.5, None, "mlp"]]},
-        ),
-    )
-    save_watch(
-        database,
-        Watch(
-            watch_id="watch-1",
-            key="0123456789abcdef",
-            author="ann",
-            channel="mail",
-            address="ann@example.com",
-            machine_id=machine_identity(first.machine),
-            daily=True,
-            made_at=START,
-            told_at=START,
         ),
     )
     store_view(database, "page=trends&workload=mlp", at=START, by="ann")

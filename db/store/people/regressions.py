@@ -27,7 +27,6 @@ from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.decide_again import is_same_step
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
-from compilewatch.db.queries.people.watches import watches_in
 from compilewatch.db.records.people.triage import ACCEPTED, BY_THE_JUDGE, NotificationState, TriageState
 from compilewatch.db.records.vocabulary import SOURCE_METRIC, Verdict
 from compilewatch.db.store.writing import bump_data_version, lock_data_version, upsert
@@ -273,13 +272,7 @@ class _Writer:
     def _confirm(self, regression: Regression, note: str) -> None:
         event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self.at, note=note)
         _save_event(self.connection, regression.regression_id, event)
-        row = regression.row
-        watching = [
-            each.queue
-            for each in watches_in(self.connection)
-            if each.sees(regression.machine_id, row.workload)
-        ]
-        for channel in (*self.channels, *watching):
+        for channel in self.channels:
             self.connection.execute(
                 upsert(self.connection, NOTIFICATION)
                 .values(

@@ -73,7 +73,6 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             measures,
             judge=lambda plan: _judge(plan, database, settings),
             notify_silence=lambda watch, schedule: _notify_silence(watch, schedule, settings),
-            notify_due=lambda: _notify_due(database, settings),
             try_releases=_Releases(database, settings).try_new,
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
@@ -171,17 +170,8 @@ def _notify_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings
     """In a thread of its own: channels that do not answer must not keep the service from its work."""
     from compilewatch.runner.regressions.notify import notify_silence
 
-    channels = [channel for channel in settings.channel if not channel.only_watched]
-    arguments = (watch, schedule, channels, settings.notify)
+    arguments = (watch, schedule, settings.channel, settings.notify)
     Thread(target=notify_silence, args=arguments, name="telling", daemon=True).start()
-
-
-def _notify_due(database: Database, settings: Settings) -> None:
-    """What waits for those who are told once a day, in a thread of its own as well."""
-    from compilewatch.runner.regressions.notify import notify
-
-    arguments = (database, settings.channel, settings.notify)
-    Thread(target=notify, args=arguments, name="telling", daemon=True).start()
 
 
 class _Releases:

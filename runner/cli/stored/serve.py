@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
@@ -78,15 +77,10 @@ def dashboard(
 def dashboard_environment(settings: Settings) -> dict[str, str]:
     """What a process of the dashboard's package is told of the configuration."""
     days = settings.report.keep_days
-    # Of a channel no address, which may be a secret.
-    in_force = {
-        **settings.model_dump(mode="json", include={"policy", "target", "limits"}),
-        "channels": {each.name: each.sends_mail for each in settings.channel},
-    }
     return {
         **os.environ,
         "COMPILEWATCH_DATABASE_URL": settings.database_url,
-        "COMPILEWATCH_IN_FORCE": json.dumps(in_force),
+        "COMPILEWATCH_IN_FORCE": settings.model_dump_json(include={"policy", "target", "limits"}),
         "COMPILEWATCH_EMBED_ORIGINS": " ".join(settings.embed.origins),
         "COMPILEWATCH_PUBLIC_URL": settings.notify.base_url or "",
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),

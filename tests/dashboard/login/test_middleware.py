@@ -166,7 +166,6 @@ def test_strangers_do_not_read_where_the_database_is(
         ("GET", "/badge/mlp/default.svg", {}),
         ("GET", "/badge/tally.svg", {}),
         ("GET", "/report/abc", {}),
-        ("POST", "/unsubscribe/abc", {}),
         ("GET", "/api/v1/runs", {"authorization": "Bearer cwt_guess"}),
         ("GET", "/metrics", {"authorization": "Bearer cwt_guess"}),
     ]

@@ -85,7 +85,6 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
         "fk_trial_run_id_run",
         "fk_trial_samples_trial_id_trial",
         "fk_trial_series_id_series",
-        "fk_watch_machine_id_machine",
     ]
 
 

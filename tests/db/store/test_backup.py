@@ -197,7 +197,7 @@ def test_a_backup_that_is_ended_leaves_nothing_and_one_that_is_killed_nothing_fo
 
 
 def test_a_database_and_its_backup_are_read_by_their_owner_alone(tmp_path: Path) -> None:
-    """They hold the ids of reports and the keys of watches, which open what they name."""
+    """They hold the ids of reports, which open what they name."""
     url = f"sqlite:///{tmp_path / 'new.db'}"
     with open_database(url, migrate=True) as database:
         save_trials(database, [make_trial()])

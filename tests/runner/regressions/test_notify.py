@@ -25,10 +25,8 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.people.triage import NotificationState, TriageState
-from compilewatch.db.records.people.watches import Watch
 from compilewatch.db.store.people.notifications import MOST_DELIVERIES, claim_notifications
 from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.people.watches import note_told, remove_watch, save_watch
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.tables.trials import NOTIFICATION
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
@@ -399,45 +397,3 @@ def test_an_address_that_apprise_does_not_understand_is_not_repeated(
     assert "Apprise does not understand the channel's address." in told.problems[0]
     captured = capsys.readouterr()
     assert TOKEN not in captured.out + captured.err + caplog.text + str(told)
-
-
-def test_who_watches_is_told_at_once_or_once_a_day_with_a_way_out(
-    sqlite_database: Database, receiver: Receiver
-) -> None:
-    """Of what they watch alone, in the words of the team's message; nothing once they left."""
-    ways = {"all": {}, "daily": {"daily": True}, "mlp": {"workload": "mlp"}, "none": {"workload": "gpt2"}}
-    for name, about in ways.items():
-        key = name.rjust(16, "k")
-        save_watch(
-            sqlite_database,
-            Watch(watch_id=name, key=key, author="Ann", channel="hook", made_at=NOW, told_at=NOW, **about),
-        )
-    note_told(sqlite_database, "daily", datetime.now(UTC))
-    _confirm(sqlite_database)
-    assert remove_watch(sqlite_database, "none".rjust(16, "k"))
-    channel = ChannelSettings(name="hook", webhook=SecretStr(receiver.address), only_watched=True)
-    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(2, ())
-    assert [each["unsubscribe"].rpartition("/")[2].lstrip("k") for each in receiver.received] == [
-        "all",
-        "mlp",
-    ]
-    assert [len({one["workload"] for one in each["regressions"]}) for each in receiver.received] == [2, 1]
-    assert send(sqlite_database, receiver).sent == 1
-    everything, _, team = receiver.received
-    assert (everything["title"], everything["regressions"]) == (team["title"], team["regressions"])
-    assert "unsubscribe" not in team
-    note_told(sqlite_database, "daily", datetime.now(UTC) - timedelta(days=1))
-    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(1, ())
-    assert receiver.received[-1]["title"] == team["title"]
-    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(0, ())
-
-
-def test_mail_goes_to_the_address_of_a_watch() -> None:
-    mail = ChannelSettings(
-        name="mail", apprise=SecretStr("mailtos://u:p@example.com?to=team@example.com&name=x")
-    )
-    secret = mail.to("ann@example.org").apprise
-    assert secret is not None
-    assert secret.get_secret_value() == "mailtos://u:p@example.com?name=x&to=ann%40example.org"
-    hook = webhook("https://example.com/hook")
-    assert hook.to("ann@example.org") == hook

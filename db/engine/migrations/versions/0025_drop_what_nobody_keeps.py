@@ -1,4 +1,4 @@
-"""Drop sign-offs: triage says what somebody expected."""
+"""Drop sign-offs, for triage says what somebody expected, and watches: channels are told."""
 
 from __future__ import annotations
 
@@ -12,3 +12,6 @@ depends_on = None
 
 def upgrade() -> None:
     op.drop_table("sign_off")
+    op.drop_table("watch")
+    # The names of channels begin with a letter or digit, those of watches did so.
+    op.execute("DELETE FROM notification WHERE channel LIKE '#%'")
