@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.tables.run_parts import RUN_PART
-from compilewatch.db.tables.trials import BUILD_ALIAS, MACHINE, SERIES, TRIAL
+from compilewatch.db.tables.trials import MACHINE, SERIES, TRIAL
 
 
 def machine_names(db: Database) -> list[tuple[str, str]]:
@@ -28,9 +28,3 @@ def former_machine_names(db: Database) -> list[tuple[str, str]]:
     rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
     now = {name for name, _ in machine_names(db)}
     return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
-
-
-def former_build_names(db: Database) -> list[tuple[str, str]]:
-    """What earlier releases called builds, and what these are called now."""
-    statement = select(BUILD_ALIAS.c.former_id, BUILD_ALIAS.c.build_id).order_by(BUILD_ALIAS.c.former_id)
-    return [(row.former_id, row.build_id) for row in db.rows(statement)]

@@ -17,8 +17,7 @@ class RegressionRow(Row, table=True):
     """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
 
     `base_key` and `head_key` say what was compared (`db.judge.compare.recorded_regressions.side_keys`). A
-    verdict that replaces another has the next `revision` and names the old one in `revises`. What earlier
-    releases recorded of one event more than once names in `merged_into` the one that stands for it.
+    verdict that replaces another has the next `revision` and names the old one in `revises`.
     """
 
     __table_args__ = (
@@ -35,7 +34,6 @@ class RegressionRow(Row, table=True):
     head_key: str
     revision: int = Field(sa_type=BigInteger)
     revises: str | None = Field(foreign_key="regression.regression_id")
-    merged_into: str | None
     verdict: Verdict = Field(sa_type=by_value(Verdict))
     recorded_at: datetime
     document: dict[str, Any] = Field(sa_type=JSON)

@@ -67,13 +67,6 @@ class ConditionsRow(Row, table=True):
     settings: dict[str, Any] = Field(sa_type=JSON)
 
 
-class BuildAliasRow(Row, table=True):
-    """What a build was called by releases that took its settings for a part of it: links lead on by it."""
-
-    former_id: str = Field(primary_key=True)
-    build_id: str = Field(foreign_key="build.build_id")
-
-
 class SeriesRow(Row, Tallied, table=True):
     """The history of one case on one machine."""
 
@@ -193,7 +186,6 @@ SAMPLE_KINDS = (
 )
 """The arrays of a trial's record, each a row of the table `trial_samples`."""
 
-BUILD_ALIAS: Table = METADATA.tables["build_alias"]
 CONDITIONS: Table = METADATA.tables["conditions"]
 SERIES: Table = METADATA.tables["series"]
 RUN: Table = METADATA.tables["run"]

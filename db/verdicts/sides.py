@@ -12,7 +12,7 @@ from pandas import DataFrame
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError, did_you_mean, one_line
 from compilewatch.db.judge.compare.sides import CODE, STACK, Selection, libraries_of
-from compilewatch.db.queries import facets, names
+from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.side_trials import builds_of, cases_of
 from compilewatch.db.queries.codes import commits_like, runs_of_commit
 from compilewatch.db.queries.facets import measured_runs
@@ -136,9 +136,8 @@ def _candidates(name: str, database: Database, machine_id: str | None = None) ->
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds, database)
-    former = dict(names.former_build_names(database))
     runs = facets.runs(database)
-    for found in _readings(former.get(name, name), builds, runs):
+    for found in _readings(name, builds, runs):
         if found:
             return [side.model_copy(update={"name": name}) for side in found]
     raise _unknown(name, builds, runs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert
 
 from compilewatch import __version__
 from compilewatch.db.engine.session import Database
@@ -40,7 +40,7 @@ from compilewatch.db.store.service.schedules import (
 )
 from compilewatch.db.store.service.tokens import save_token
 from compilewatch.db.store.trials import save_trials, start_run
-from compilewatch.db.tables.trials import BUILD, BUILD_ALIAS, FLEET_WORKER
+from compilewatch.db.tables.trials import FLEET_WORKER
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
@@ -57,9 +57,6 @@ def fill_every_table(database: Database) -> None:
     code = {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": True, "source_hash": "0" * 16}
     save_trials(database, [make_timed(schema="compilewatch.trial/3", code=code)])
     save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
-    with database.write() as connection:
-        known = connection.scalar(select(BUILD.c.build_id).order_by(BUILD.c.build_id))
-        connection.execute(insert(BUILD_ALIAS).values(former_id="f" * 16, build_id=known))
     _judge(database)
     _plan(database)
     _serve(database)

@@ -124,9 +124,7 @@ def regressions_frame(
     """
     with db.read() as connection:
         documents = connection.scalars(
-            select(_DOCUMENT)
-            .where(REGRESSION.c.merged_into.is_(None))
-            .order_by(REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id)
+            select(_DOCUMENT).order_by(REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id)
         )
         states = _with_states(connection, [*map(_regression, documents)])
     shown = [
@@ -190,12 +188,10 @@ def _cells(state: RegressionState, change_id: str | None, sentences: Sequence[st
 
 
 def find_regression(connection: Connection, regression_id: str) -> Regression:
-    """The verdict with this id, or the only one whose id starts so; of one that was merged into another, that
-    one. Raises NotFoundError.
-    """
+    """The verdict with this id, or the only one whose id starts so. Raises NotFoundError."""
     column = REGRESSION.c.regression_id
     rows = connection.execute(
-        select(column, REGRESSION.c.merged_into, _DOCUMENT.label("document"))
+        select(column, _DOCUMENT.label("document"))
         .where(column.startswith(regression_id, autoescape=True))
         .order_by(column)
         .limit(2)
@@ -208,8 +204,6 @@ def find_regression(connection: Connection, regression_id: str) -> Regression:
         raise NotFoundError(
             f"Several regressions start with {regression_id!r}.", "Give more characters of the id."
         )
-    if rows[0].merged_into is not None:
-        return find_regression(connection, rows[0].merged_into)
     return _regression(rows[0].document)
 
 
@@ -218,7 +212,7 @@ def newest_revisions(connection: Connection, condition: ColumnElement[bool]) -> 
     replaced = select(REGRESSION.c.revises).where(REGRESSION.c.revises.is_not(None))
     documents = connection.scalars(
         select(_DOCUMENT)
-        .where(condition, REGRESSION.c.regression_id.not_in(replaced), REGRESSION.c.merged_into.is_(None))
+        .where(condition, REGRESSION.c.regression_id.not_in(replaced))
         .order_by(REGRESSION.c.recorded_at, REGRESSION.c.regression_id)
     )
     return tuple(map(_regression, documents))

@@ -61,7 +61,6 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
     assert sorted(map(str, keys)) == [
         "fk_annotation_build_id_build",
         "fk_annotation_machine_id_machine",
-        "fk_build_alias_build_id_build",
         "fk_firing_request_id_run_request",
         "fk_firing_schedule_schedule",
         "fk_latest_run_id_run",
