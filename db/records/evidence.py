@@ -410,7 +410,7 @@ class Numerics(Record):
 
 class DeviceState(Record):
     """GPU evidence around the timed region; triples are [min, median, max]. What the driver does not tell is
-    null.
+    null. Of several ranks it is the first one's GPU; energy and what is suspect are those of all.
     """
 
     sm_clock_mhz: Triple | None = None

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -243,3 +243,33 @@ def device_lock(
         _write_holder(descriptor, what)
         yield descriptor
         _write_holder(descriptor, None)
+
+
+@contextlib.contextmanager
+def device_locks(
+    device_ids: Iterable[str],
+    directory: Path,
+    *,
+    what: str,
+    wait_s: float | None,
+    should_stop: Callable[[], bool],
+    on_wait: Callable[[str], None],
+) -> Iterator[tuple[int, ...]]:
+    """Hold the locks of all of `device_ids`, as `device_lock` does that of one; `wait_s` is for all together.
+    Taken in one order everywhere, so that no two runs wait for each other.
+    """
+    ends = None if wait_s is None else time.monotonic() + wait_s
+    with contextlib.ExitStack() as held:
+        yield tuple(
+            held.enter_context(
+                device_lock(
+                    each,
+                    directory,
+                    what=what,
+                    wait_s=None if ends is None else max(0.0, ends - time.monotonic()),
+                    should_stop=should_stop,
+                    on_wait=on_wait,
+                )
+            )
+            for each in sorted(set(device_ids))
+        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml
 
@@ -162,6 +162,15 @@ def _triple(values: list[float]) -> list[float] | None:
     return [min(values), statistics.median(values), max(values)] if values else None
 
 
+_Number = TypeVar("_Number", int, float)
+
+
+def _sum(values: list[_Number | None]) -> _Number | None:
+    """None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
 @dataclass
 class _SideReadings:
     """What was read after the blocks of one side."""
@@ -174,9 +183,13 @@ class _SideReadings:
 
 @dataclass
 class DeviceWatch:
-    """Collects the state of one device each time the worker pauses between timed blocks."""
+    """Collects the state of one device each time the worker pauses between timed blocks; of the `others`, on
+    which further ranks run, what casts doubt on the trial, and energy, which is that of all.
+    """
 
     device: str
+    others: Sequence[str] = ()
+    _others: list[DeviceWatch] = field(init=False)
     _handle: Any = field(init=False)
     _whole: Any = field(init=False)
     _series: dict[str, list[float]] = field(default_factory=dict, init=False)
@@ -189,6 +202,7 @@ class DeviceWatch:
     _sides: dict[str, _SideReadings] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._others = [DeviceWatch(each) for each in self.others]
         self._handle = nvml_handle(self.device)
         self._whole = whole_device(self._handle) if self.is_there else None
 
@@ -205,7 +219,7 @@ class DeviceWatch:
         """Read everything once; called while the worker waits, so never inside a timed block. `side` is the
         one whose block has just ended.
 
-        Whether the device was slowed just then, so that its clock says nothing of the software.
+        Whether a device was slowed just then, so that its clock says nothing of the software.
         """
         handle, whole = self._handle, self._whole
         # First: an idle device lowers its clock soon.
@@ -236,7 +250,8 @@ class DeviceWatch:
         running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
         if running:
             self._processes.append(len({entry.pid for entry in running}) - 1)
-        return bool(slowed)
+        others_slowed = [each.sample(side) for each in self._others]
+        return bool(slowed) or any(others_slowed)
 
     def note_energy(self, side: str, steps: int) -> None:
         """Read the counter of energy before (`steps` 0) or after that many steps of `side`."""
@@ -245,6 +260,8 @@ class DeviceWatch:
         began, readings.energy_began_mj = readings.energy_began_mj, energy
         if steps > 0 and energy is not None and began is not None and energy > began:
             readings.energy_per_step_j = (energy - began) / 1000 / steps
+        for each in self._others:
+            each.note_energy(side, steps)
 
     def of_side(self, side: str) -> dict[str, Any]:
         """`sm_clock_mhz`, `throttle_reasons` and `energy_per_step_j` of what was read of `side`, for the
@@ -253,10 +270,11 @@ class DeviceWatch:
         readings = self._sides.get(side)
         if readings is None:
             return {}
+        others = [each.of_side(side).get("energy_per_step_j") for each in self._others]
         return {
             "sm_clock_mhz": _triple(readings.sm_clock_mhz),
             "throttle_reasons": reasons_in_words(readings.reasons),
-            "energy_per_step_j": readings.energy_per_step_j,
+            "energy_per_step_j": _sum([readings.energy_per_step_j, *others]),
         }
 
     def state(self) -> DeviceState | None:
@@ -273,6 +291,14 @@ class DeviceWatch:
         broken = self._ecc_errors[-1] - self._ecc_errors[0] if self._ecc_errors else None
         if broken:
             doubts.append(f"memory errors that ECC could not correct: {broken}")
+        states = [(each.device, each.state()) for each in self._others]
+        doubts += [
+            f"{device}: {reason}"
+            for device, state in states
+            if state
+            for reason in state.suspect_reasons or ()
+        ]
+        energy = self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None
         utilization = self._series.get("utilization")
         return DeviceState(
             sm_clock_mhz=_triple(self._series.get("sm", [])),
@@ -284,7 +310,7 @@ class DeviceWatch:
             other_processes=others,
             ecc=ecc_is_on(self._whole),
             ecc_errors=broken,
-            energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
+            energy_mj=_sum([energy, *(state.energy_mj if state else None for _, state in states)]),
             suspect=bool(doubts),
             suspect_reasons=doubts,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -103,15 +103,15 @@ class Finished:
         )
 
 
-def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int | None) -> Finished:
+def listen(attempt: Attempt, scratch: Path, role: ProcessRole, locks: Sequence[int]) -> Finished:
     """Start one worker in `role` and listen until it is gone, at most the `timeout_s` of its specification.
 
-    `lock` is the descriptor of the device's lock, held for as long as any process of the worker lives; None
-    where none is held.
+    `locks` are the descriptors of the devices' locks, held for as long as any process of the worker lives.
     Returns on Ctrl-C too, with `interrupted` set.
     """
     spec = attempt.spec
-    watch = DeviceWatch(spec.device)
+    devices = rank_devices(spec.device, spec.workload.ranks)
+    watch = DeviceWatch(spec.device, devices[1:])
     extra = {**spec.worker_env, **role.environment}
     environment = worker_environment(role.caches, threads=spec.threads, extra=extra)
     listening = Listening(attempt.on_phase, watch)
@@ -129,7 +129,7 @@ def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int | None)
         scratch=scratch,
         stdin=specification.line(),
         grace_s=GRACE_S,
-        lock=lock,
+        locks=locks,
         # The caches of one process are what the next one of the trial starts from.
         keep_scratch=role.purpose != "measure" or spec.diagnostics.follow,
         on_line=listening.receive,

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,7 +115,7 @@ class GuardedProcess:
         scratch: Path,
         stdin: bytes,
         grace_s: float,
-        lock: int | None = None,
+        locks: Sequence[int] = (),
         keep_scratch: bool = False,
         on_line: Callable[[bytes], bytes | None] = lambda _line: None,
     ) -> None:
@@ -128,7 +128,7 @@ class GuardedProcess:
         self._open: set[int] = set()
         self._scratch = scratch
         place = [str(grace_s), str(scratch), "keep" if keep_scratch else "remove"]
-        self._start(command, environment, place, stdin, lock)
+        self._start(command, environment, place, stdin, locks)
 
     def _start(
         self,
@@ -136,7 +136,7 @@ class GuardedProcess:
         environment: Mapping[str, str],
         place: list[str],
         stdin: bytes,
-        lock: int | None,
+        locks: Sequence[int],
     ) -> None:
         lifeline_read, self._lifeline = os.pipe()
         status_read, status_write = os.pipe()
@@ -146,7 +146,7 @@ class GuardedProcess:
         theirs = [lifeline_read, status_write, record_write, log_write, stdin_read]
         arguments = [str(lifeline_read), str(status_write), *place]
         placed = [part.replace("{record_fd}", str(record_write)) for part in command]
-        passed = [lifeline_read, status_write, record_write, *([] if lock is None else [lock])]
+        passed = [lifeline_read, status_write, record_write, *locks]
         try:
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(GUARD), *arguments, *placed],

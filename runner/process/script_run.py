@@ -95,7 +95,7 @@ def _run(side: _Side, text: str, settings: Settings, *, is_private: bool) -> Scr
                 scratch=scratch,
                 stdin=b"",
                 grace_s=GRACE_S,
-                lock=lock,
+                locks=(lock,),
             )
             outcome = process.run(settings.run.timeout_s)
     finally:

@@ -30,8 +30,9 @@ from compilewatch.db.records.trial import (
 from compilewatch.db.records.validation import first_problem
 from compilewatch.db.units import duration
 from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.device.feeding import rank_devices
 from compilewatch.runner.device.idle import wait_until_idle
-from compilewatch.runner.device.lock import default_lock_dir, device_lock
+from compilewatch.runner.device.lock import default_lock_dir, device_locks
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from compilewatch.runner.process.explanation import Explanation, Fit, Held, NoFitError
@@ -69,26 +70,32 @@ def run_trial(
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
 
-    Waits for the device's lock first, `wait_s` at most. `on_phase` hears each phase as it begins, and every
-    few seconds of a wait `WAITING` and what for. `is_cancelled` is called a few times a second; when true the
-    trial ends as `cancelled`.
+    Waits for the locks of its devices first, `wait_s` at most. `on_phase` hears each phase as it begins, and
+    every few seconds of a wait `WAITING` and what for. `is_cancelled` is called a few times a second; when
+    true the trial ends as `cancelled`.
     The diagnostics of `spec` follow a trial that succeeded. Raises TrialInterrupted on Ctrl-C, and
     DeviceBusyError when it waited in vain or where no lock can be had.
     """
     report_phase = on_phase or (lambda _phase: None)
     device = device_facts(spec.device)
     attempt = Attempt(spec, str(interpreter), is_cancelled, device, report_phase)
-    with device_lock(
-        device.uuid or spec.device,
+    with device_locks(
+        _devices(spec),
         default_lock_dir(),
         what=spec.case,
         wait_s=wait_s,
         should_stop=is_cancelled,
         on_wait=(on_wait := _on_wait(report_phase)),
-    ) as lock:
-        wait_until_idle(spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=on_wait)
+    ) as locks:
+        for each in rank_devices(spec.device, spec.workload.ranks):
+            wait_until_idle(each, spec.idle_wait_s, should_stop=is_cancelled, on_wait=on_wait)
         attempt.begin()
-        return _run(attempt, lock)
+        return _run(attempt, locks)
+
+
+def _devices(spec: TrialSpec) -> list[str]:
+    """By which name each rank's device is locked."""
+    return [device_facts(each).uuid or each for each in rank_devices(spec.device, spec.workload.ranks)]
 
 
 def _on_wait(report_phase: OnPhase) -> Callable[[str], None]:
@@ -105,36 +112,36 @@ def _on_wait(report_phase: OnPhase) -> Callable[[str], None]:
     return on_wait
 
 
-def _run(attempt: Attempt, lock: int) -> Trial:
+def _run(attempt: Attempt, locks: Sequence[int]) -> Trial:
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     cache = attempt.spec.strategy.cache
     try:
         if cache in _PRIMED:
             # Warm is what a second process finds in the same directories; the other two move one file only.
             caches = scratch / ("measure" if cache == CacheState.WARM else "prime")
-            failed = _run_process(attempt, scratch, caches, lock, prime=True)
+            failed = _run_process(attempt, scratch, caches, locks, prime=True)
             if failed is not None:
                 return failed
-        trial = _run_process(attempt, scratch, scratch / "measure", lock, prime=False)
+        trial = _run_process(attempt, scratch, scratch / "measure", locks, prime=False)
         assert trial is not None
-        return _bisected(_explained(trial, attempt, scratch, lock), attempt, scratch, lock)
+        return _bisected(_explained(trial, attempt, scratch, locks), attempt, scratch, locks)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+def _explained(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
     """`trial` with the results of its diagnostics. One that fails is logged, and its part stays unknown."""
     if trial.status is not Status.OK:
         return trial
     if attempt.spec.diagnostics.profile:
-        trial = _profiled(trial, attempt, scratch, lock)
+        trial = _profiled(trial, attempt, scratch, locks)
     data_dir = attempt.spec.diagnostics.trace_into
     if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)
         # What is written into a cache is what there is to see, so this process starts from empty ones.
         role = ProcessRole(scratch / "trace", "trace", environment={"TORCH_TRACE": str(directory)})
-        record = _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial)
+        record = _record_of_pass(listen(attempt, scratch, role, locks), "trace", trial)
         if record is not None:
             trace = trace_in(data_dir, trial.trial_id)
             if trace is not None:
@@ -143,7 +150,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
     return trial
 
 
-def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+def _bisected(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
     """`trial` with the part of the compiler that makes it fail, where that is asked for and can be told."""
     failure, budget_s = trial.failure, attempt.spec.diagnostics.bisect_s
     if failure is None or failure.kind not in _COMPILERS_OWN or not budget_s:
@@ -157,7 +164,7 @@ def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial
     spec = attempt.spec.model_copy(update={"timeout_s": budget_s})
     # What is compiled for one attempt must not be found by the next.
     role = ProcessRole(scratch / "bisect", "bisect", environment={"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
-    record = _record_of_pass(listen(replace(attempt, spec=spec), scratch, role, lock), "bisection", trial)
+    record = _record_of_pass(listen(replace(attempt, spec=spec), scratch, role, locks), "bisection", trial)
     if record is None:
         return trial
     try:
@@ -184,12 +191,12 @@ def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:
     return [each.model_copy(update={"source": scrub(each.source)}) for each in sources] or None
 
 
-def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+def _profiled(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
     # The caches of the measured process hold what it compiled, so that the same code is watched. On a CPU
     # generated kernels are without names unless they are compiled with them, which is done once more.
     named = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"} if trial.machine.device == "cpu" else {}
     role = ProcessRole(scratch / "measure", "profile", environment=named)
-    record = _record_of_pass(listen(attempt, scratch, role, lock), "profile", trial)
+    record = _record_of_pass(listen(attempt, scratch, role, locks), "profile", trial)
     if record is None:
         return trial
     try:
@@ -319,25 +326,31 @@ def _listen_apart(
     wait_s: float | None = None,
 ) -> Finished:
     """One process that measures something else than a trial, from caches of its own."""
-    device, locks = attempt.device.uuid or attempt.spec.device, default_lock_dir()
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     role = ProcessRole(scratch / "measure", purpose, tuple(workloads))
     try:
         if purpose in _UNTIMED:
             attempt.begin()
-            return listen(attempt, scratch, role, None)
-        with device_lock(
-            device, locks, what=purpose, wait_s=wait_s, should_stop=attempt.is_cancelled, on_wait=on_wait
-        ) as lock:
+            return listen(attempt, scratch, role, ())
+        with device_locks(
+            _devices(attempt.spec),
+            default_lock_dir(),
+            what=purpose,
+            wait_s=wait_s,
+            should_stop=attempt.is_cancelled,
+            on_wait=on_wait,
+        ) as locks:
             attempt.begin()
-            return listen(attempt, scratch, role, lock)
+            return listen(attempt, scratch, role, locks)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
+def _run_process(
+    attempt: Attempt, scratch: Path, caches: Path, locks: Sequence[int], *, prime: bool
+) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
-    finished = listen(attempt, scratch, ProcessRole(caches, "prime" if prime else "measure"), lock)
+    finished = listen(attempt, scratch, ProcessRole(caches, "prime" if prime else "measure"), locks)
     if prime and not finished.interrupted and finished.listening.succeeded():
         return None
     trial = finished.trial(attempt, attempt.spec)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pynvml
@@ -14,7 +15,11 @@ import pytest
 
 from compilewatch.runner.device import feeding
 from compilewatch.runner.device import state as device_state
+from compilewatch.runner.device.lock import DeviceBusyError, device_lock, device_locks
 from compilewatch.runner.device.state import DeviceWatch, device_facts, visible_index
+from compilewatch.runner.process import supervise
+from compilewatch.runner.process.supervise import run_trial
+from tests.runner.measuring import make_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -279,3 +284,83 @@ def test_a_driver_without_a_counter_leaves_the_energy_open(driver):
     watch.note_energy("side", 0)
     watch.note_energy("side", 3)
     assert watch.of_side("side")["energy_per_step_j"] is None
+
+
+class TwoGpus(Host):
+    """The second one is hot, and has a process of somebody else."""
+
+    def __init__(self):
+        super().__init__(["GPU-b", "GPU-a"])
+        self.drawn_mj = {"GPU-b": 0, "GPU-a": 0}
+
+    def __getattr__(self, name):
+        def drawn(handle):
+            self.drawn_mj[handle] += 1_000 if handle == "GPU-b" else 500
+            return self.drawn_mj[handle]
+
+        found = {
+            "nvmlDeviceGetTotalEnergyConsumption": drawn,
+            "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: 0x40 * (handle == "GPU-a"),
+            "nvmlDeviceGetComputeRunningProcesses": lambda handle: [
+                SimpleNamespace(pid=pid) for pid in range(1 + (handle == "GPU-a"))
+            ],
+        }
+        return found.get(name) or super().__getattr__(name)
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    monkeypatch.setattr(device_state, "pynvml", TwoGpus())
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_the_device_of_every_rank_is_watched():
+    alone, both = DeviceWatch("cuda:0"), DeviceWatch("cuda:0", ["cuda:1"])
+    assert [alone.sample("side"), alone.sample("side")] == [False, False]
+    assert [both.sample("side"), both.sample("side")] == [True, True]
+    assert (alone.state().suspect, alone.state().energy_mj) == (False, 1_000)
+    state = both.state()
+    assert state.suspect_reasons == [
+        "cuda:1: hw_thermal_slowdown in 2 of 2 readings",
+        "cuda:1: other processes on the device: 1",
+    ]
+    assert (state.suspect, state.other_processes, state.energy_mj) == (True, 0, 1_500)
+    both.note_energy("side", 0)
+    both.note_energy("side", 3)
+    assert both.of_side("side")["energy_per_step_j"] == pytest.approx(0.5)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_trial_of_two_ranks_begins_once_it_holds_both_devices(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervise, "default_lock_dir", lambda: tmp_path)
+    begun = []
+    monkeypatch.setattr(supervise, "_run", lambda _attempt, locks: begun.append(len(locks)))
+    one = make_spec("ranks", device="cuda:0")
+    both = one.model_copy(update={"workload": one.workload.model_copy(update={"ranks": 2})})
+    for spec in (one, both):
+        run_trial(spec, wait_s=0)
+    assert begun == [1, 2]
+    with device_lock("GPU-a", tmp_path, wait_s=0):
+        run_trial(one, wait_s=0)
+        with pytest.raises(DeviceBusyError, match="GPU-a is taken"):
+            run_trial(both, wait_s=0)
+    assert begun == [1, 2, 1]
+
+
+def test_two_runs_that_share_devices_do_not_wait_for_each_other_for_ever(tmp_path):
+    """Each names the other's first device last."""
+    held = {"wait_s": 20, "what": "a run", "should_stop": lambda: False, "on_wait": lambda _who: None}
+    measured = []
+
+    def measure(names):
+        for _ in range(20):
+            with device_locks(names, tmp_path, **held) as locks:
+                measured.append(len(locks))
+
+    threads = [Thread(target=measure, args=(names,)) for names in (["a", "b"], ["b", "a", "b"])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert measured == [2] * 40

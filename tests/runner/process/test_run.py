@@ -76,7 +76,7 @@ def test_a_busy_device_is_waited_for_and_the_wait_is_no_part_of_the_trial():
 class RecordingWatch:
     """Stands for a GPU on a machine that has none: counts how often the worker waits to be looked at."""
 
-    def __init__(self, _device):
+    def __init__(self, _device, _others):
         self.sides = []
         RecordingWatch.last = self
 
