@@ -125,11 +125,12 @@ test-slow: dev ## the exhaustive tests, minutes long
 test-gpu: dev ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu $(PYTEST_ARGS)
 
-# Every step runs, whatever became of the one before.
-gpu-evidence: ## on a GPU: first findings, its tests, noise floor and four models, in one folder; 36 minutes at most
-	@$(MAKE) dev EXTRAS=$(EXTRAS),models
-	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "torch sees no GPU here, and the evidence is about one: see $(BIN)/compilewatch doctor" >&2; exit 2; }
-	@$(BIN)/python -m tests.gpu.evidence $(EVIDENCE)
+# Every step runs, whatever became of the one before. A bare machine has no index: EVIDENCE_PYTHON= names an
+# interpreter there that has torch, pytest and what compilewatch needs, and nothing is installed.
+gpu-evidence: ## on a GPU: two models, tests and a validation in one lease of 15 minutes (SECONDS= a call), one tar.gz at the end
+	@[ -n "$(EVIDENCE_PYTHON)" ] || $(MAKE) dev EXTRAS=$(EXTRAS),models
+	@$(or $(EVIDENCE_PYTHON),$(BIN)/python) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "torch sees no GPU here, and the evidence is about one: see $(BIN)/compilewatch doctor" >&2; exit 2; }
+	@$(or $(EVIDENCE_PYTHON),$(BIN)/python) -m tests.gpu.evidence $(EVIDENCE) $(if $(SECONDS),--seconds $(SECONDS))
 
 test-builds: dev ## what each installed release of torch gives (BUILDS=directory of environments)
 	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/worker/test_torch_releases.py $(PYTEST_ARGS)
