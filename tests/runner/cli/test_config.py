@@ -169,7 +169,6 @@ def test_the_process_that_serves_is_told_what_is_in_force(
         policy=Policy(minimum_trials=4),
         target=(Target(workload="bert-*", speedup=1.25),),
         limits=Limits(trials=7),
-        channels={"team": False, "mail": True},
     )
 
 
