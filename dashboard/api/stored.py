@@ -77,8 +77,9 @@ def trials_schema(database: Database) -> JsonSchema:
 
 def cases(database: Database, values: Values) -> Answer:
     """One row per case of a build that the filters let through."""
-    frame = stored_cases(database, filters_asked(values))
-    return _page("cases", _following(frame, "case_id", values), "case_id", values["limit"])
+    limit = values["limit"]
+    frame = stored_cases(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
+    return _page("cases", frame, "case_id", limit)
 
 
 def trial(database: Database, values: Values) -> Answer:
