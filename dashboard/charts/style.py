@@ -57,9 +57,9 @@ def strategy_shape(strategies: tuple[str, ...], *, legend: bool = True) -> alt.S
     return alt.Shape(**_by_strategy(strategies, "shape", legend=legend))
 
 
-def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
+def strategy_dash(strategies: tuple[str, ...], *, legend: bool = True) -> alt.StrokeDash:
     """For lines."""
-    return alt.StrokeDash(**_by_strategy(strategies, "dash"))
+    return alt.StrokeDash(**_by_strategy(strategies, "dash", legend=legend))
 
 
 def names_axis(**more: Any) -> alt.Axis:
@@ -146,16 +146,25 @@ def ink_stroke() -> alt.Stroke:
 
 
 def points(
-    strategies: tuple[str, ...], looks: tuple[bool, ...], size_px2: float, **encoding: Any
+    strategies: tuple[str, ...],
+    looks: tuple[bool, ...],
+    size_px2: float,
+    *,
+    legend: bool = True,
+    **encoding: Any,
 ) -> list[alt.Chart]:
     """Marks over `main` by strategy, filled, and hollow for a first look. `looks` are the values of
     `first_look` that there are: a layer without a point has no axis.
     """
+    by_strategy = {
+        "color": strategy_colour(strategies, legend=legend),
+        "shape": strategy_shape(strategies, legend=legend),
+    }
     return [
         alt.Chart(data("main"))
         .transform_filter(f"{'' if hollow else '!'}datum.first_look")
         .mark_point(filled=not hollow, size=size_px2, opacity=1)
-        .encode(color=strategy_colour(strategies), shape=strategy_shape(strategies), **encoding)
+        .encode(**by_strategy, **encoding)
         for hollow in looks
     ]
 

@@ -3,52 +3,86 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas import DataFrame
 
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.throughput import items_of
 from compilewatch.db.records.strategies import EAGER
 
 BATCH_SIZE = "batch_size"
-QUANTITIES = {
-    "throughput_per_s": "control_throughput_per_s",
-    "speedup": None,
-    "peak_bytes": "control_peak_bytes",
-    "compile_cost_ns": None,
-}
-"""What is drawn over a size, and the column of a case that has the same of the eager beside it."""
+# Of the eager beside a strategy: a column of a case, and the one that has the same of that eager.
+_BESIDE = {"throughput_per_s": "control_throughput_per_s", "peak_bytes": "control_peak_bytes"}
 _SIZE = re.compile(r"-[a-z_]*(\d+)$")
+
+Case = dict[str, Any]
 
 
 class Sweep(NamedTuple):
-    """One workload over one of its sizes, all others alike. `points`: a row per strategy and size with the
-    columns `strategy`, `size`, `first_look` and those of `QUANTITIES`; eager has the first and third of
-    these.
+    """One workload over one of its sizes, all else alike but its `second` size, empty where none differs.
+
+    `held` are its other sizes. `cases` are rows of `summarize_cases` with `size` and `second` beside, the
+    latter None where nothing differs; eager without a process of its own is a row of the strategy "eager"
+    that has throughput and peak memory alone. `item` is what throughput counts.
     """
 
     workload: str
     size: str
-    points: DataFrame
+    second: str
+    held: Mapping[str, int]
+    item: str
+    cases: tuple[Case, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Those measured, ascending."""
+        return tuple(sorted({case["size"] for case in self.cases}))
 
 
-def sweeps(cases: DataFrame) -> list[Sweep]:
+def sweeps(cases: pd.DataFrame) -> list[Sweep]:
     """Every sweep among `cases` (rows of `summarize_cases` of one build), of two sizes at least."""
-    families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    families: dict[tuple[Any, ...], list[tuple[dict[str, int], Case]]] = {}
     for case in row_dicts(cases):
         sizes = _sizes(case)
         name = _family(str(case["workload"]), sizes.values(), f"-{case['dtype']}")
-        for varied in sizes:
-            fixed = tuple(sorted((key, value) for key, value in sizes.items() if key != varied))
-            key = (name, varied, str(case["task"]), str(case["dtype"]), str(case["source_name"]), fixed)
-            families.setdefault(key, []).append(case | {"size": sizes[varied]})
-    return [
-        Sweep(key[0], key[1], _points(members))
-        for key, members in sorted(families.items(), key=lambda item: str(item[0]))
-        if len({member["size"] for member in members}) > 1
-    ]
+        key = (name, str(case["task"]), str(case["dtype"]), str(case["source_name"]), tuple(sorted(sizes)))
+        families.setdefault(key, []).append((sizes, case))
+    return [sweep for key, members in sorted(families.items()) for sweep in _of_family(key[0], members)]
+
+
+def _of_family(workload: str, members: Sequence[tuple[dict[str, int], Case]]) -> Iterator[Sweep]:
+    """Over the batch size where that differs, else over the size with most values; next to it the one with
+    most values of the others. What else differs makes sweeps of their own.
+    """
+    values = {name: {sizes[name] for sizes, _ in members} for name in members[0][0]}
+    differing = sorted(
+        (name for name in values if len(values[name]) > 1),
+        key=lambda name: (name != BATCH_SIZE, -len(values[name]), name),
+    )
+    for size in differing:
+        second = next((name for name in differing if name != size), "")
+        groups: dict[tuple[tuple[str, int], ...], dict[tuple[Any, ...], Case]] = {}
+        for sizes, case in members:
+            held = tuple((name, sizes[name]) for name in sizes if name not in (size, second))
+            own = case | {"size": sizes[size], "second": sizes.get(second)}
+            # Of an edited workload the version that comes last.
+            groups.setdefault(held, {})[case["strategy"], own["second"], own["size"]] = own
+        alike = {held: list(own.values()) for held, own in sorted(groups.items())}
+        found = [
+            Sweep(workload, size, second, dict(held), items_of(own[0])[1], _with_eager(own))
+            for held, own in alike.items()
+            if _scales(own)
+        ]
+        yield from found
+        if found:
+            return
+
+
+def _scales(cases: Sequence[Case]) -> bool:
+    """Whether there are two sizes of anything that is alike else."""
+    return len({case["second"] for case in cases}) < len({(case["second"], case["size"]) for case in cases})
 
 
 def _sizes(case: Mapping[str, Any]) -> dict[str, int]:
@@ -69,18 +103,18 @@ def _family(name: str, sizes: Any, dtype: str) -> str:
     return stem + end
 
 
-def _points(members: Sequence[Mapping[str, Any]]) -> DataFrame:
-    points: dict[tuple[str, int], dict[str, Any]] = {}
-    for case in members:
-        is_eager = case["strategy"] == EAGER.name
-        look = {"first_look": bool(case["first_look"])}
-        own = look | {name: case[name] for name, beside in QUANTITIES.items() if beside or not is_eager}
-        points[str(case["strategy"]), case["size"]] = own
-        eager = look | {name: case[beside] for name, beside in QUANTITIES.items() if beside}
-        if not is_eager:
-            # Eager that has processes of its own is told by them.
-            points.setdefault((EAGER.name, case["size"]), eager)
-    rows = [{"strategy": strategy, "size": size, **own} for (strategy, size), own in points.items()]
-    return DataFrame(rows, columns=["strategy", "size", "first_look", *QUANTITIES]).sort_values(
-        ["strategy", "size"], ignore_index=True
-    )
+def _with_eager(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """`cases` and the eager beside them, told by its own processes where it has some."""
+    own = {(case["second"], case["size"]) for case in cases if case["strategy"] == EAGER.name}
+    beside: dict[tuple[int | None, int], Case] = {}
+    for case in cases:
+        place = case["second"], case["size"]
+        known = any(not pd.isna(case[column]) for column in _BESIDE.values())
+        if place not in own and known:
+            eager = dict.fromkeys(case) | {
+                name: case[name]
+                for name in ("workload", "workload_id", "size", "second", "first_look", "counted_trials")
+            }
+            figures = {name: case[column] for name, column in _BESIDE.items()}
+            beside.setdefault(place, eager | figures | {"strategy": EAGER.name})
+    return (*cases, *beside.values())

@@ -15,7 +15,6 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.pages.modes import charts
 from compilewatch.dashboard.pages.modes.against import against_parts
 from compilewatch.dashboard.pages.modes.roofline import roofline_parts
-from compilewatch.dashboard.pages.modes.scaling import scaling_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import (
     CASE,
@@ -41,6 +40,7 @@ from compilewatch.dashboard.parts.parts import (
     TableColumn,
     Tone,
 )
+from compilewatch.dashboard.parts.sizes import sizes_parts
 from compilewatch.dashboard.read.data import filters_of, read_rooflines
 from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
 from compilewatch.dashboard.read.versions import cached
@@ -94,7 +94,7 @@ def page(link: Link) -> PageContent:
         _best(cases, link, floors),
         *against_parts(link),
         *parts.folded(_percentiles(cases)),
-        *scaling_parts(cases),
+        *sizes_parts(cases),
         *_front(charts.front(cases)),
         *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),

@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from compilewatch.dashboard.charts import break_even, cold_start, trend_rows, trends
 from compilewatch.dashboard.pages.modes import charts as heat_map
 from compilewatch.dashboard.pages.trial import charts as samples
-from compilewatch.dashboard.parts import speedups
+from compilewatch.dashboard.parts import sizes, speedups
 from compilewatch.dashboard.read.shaping import build_changes, build_names, confounded, with_labels
 from compilewatch.dashboard.text import theme
 from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
@@ -52,6 +52,12 @@ def _specs() -> dict[str, Callable[[], dict]]:
         "heat map": partial(heat_map.spec, ("a",), STRATEGIES[1:]),
         "scatter": partial(heat_map.pareto_spec, STRATEGIES[1:], heat_map.Ends(1, 9, 0.8, 2), log=False),
         "log scatter": partial(heat_map.pareto_spec, STRATEGIES[1:], heat_map.Ends(1, 90, 0.8, 2), log=True),
+        "sizes": partial(
+            sizes._spec,
+            STRATEGIES,
+            (False, True),
+            sizes.Panel("batch size", "Throughput", (1, 8), (1.0, 90.0), (30, 20)),
+        ),
         "cold start": partial(cold_start.spec, ("a · eager",), ("import torch", "dynamo")),
         "samples": partial(samples.over_time, STRATEGIES[:2]),
         "histogram": partial(samples.histogram, STRATEGIES[:2]),
