@@ -268,14 +268,14 @@ def make_timed(
     seed: int = 0,
     **overrides: Any,
 ) -> Trial:
-    """A trial of the second version: four times a side on a GPU.
+    """A trial with four times a side of a GPU.
 
     Pipelined wall time is the longer of device and issue time, synchronised wall time their sum.
     """
     sides = {"": (device_ns, issue_ns)}
     if control_device_ns is not None:
         sides["control_"] = (control_device_ns, control_issue_ns)
-    fields: dict[str, Any] = {"schema": "compilewatch.trial/2", "samples_ns": [], "control_samples_ns": []}
+    fields: dict[str, Any] = {"samples_ns": [], "control_samples_ns": []}
     fields["timing"] = make_timing(method, headline=headline, control=control_device_ns is not None)
     for number, (prefix, (device, issue)) in enumerate(sides.items()):
         times = {"device": device, "issue": issue, "wall_sync": device + issue}
@@ -373,7 +373,7 @@ def make_gated_history(
     start: datetime = START,
     seed: int = 0,
 ) -> list[Trial]:
-    """A GPU's trials of the second version, eager and `default`, one run per build, a day apart.
+    """A GPU's trials with four times a side, eager and `default`, one run per build, a day apart.
 
     On the last build, compiled steps of a workload take `slower_host` times as long to issue and
     `slower_device` times as long on the device; by default only the host moved, in "bert-base" by 12 %.

@@ -17,7 +17,6 @@ from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     INT64_MAX,
-    SCHEMAS,
     ColdStart,
     Failure,
     Headline,
@@ -25,7 +24,6 @@ from compilewatch.db.records.trial import (
     Summary,
     Timing,
     Trial,
-    foreign_parts,
 )
 
 # Every character that a record may hold: all but NUL and lone surrogates.
@@ -120,30 +118,24 @@ def _parts_of_trials() -> st.SearchStrategy[dict[str, Any]]:
 def trials(draw: st.DrawFn) -> Trial:
     """Valid trials, of both statuses; every optional field is sometimes missing."""
     parts = draw(_parts_of_trials())
-    version = draw(st.sampled_from([*SCHEMAS]))
     status = draw(st.sampled_from(Status))
     parts["failure"] = draw(records(Failure)) if status is Status.FAILED else None
-    headline = _fit_version(parts, version)
+    headline = _fit_timing(parts)
     if status is Status.OK and not parts[f"{headline.value}_ns"] and parts["summary"] is None:
         parts["summary"] = draw(records(Summary))
     if parts["ended_at"] is not None:
         parts["started_at"], parts["ended_at"] = sorted((parts["started_at"], parts["ended_at"]))
-    return Trial(schema=SCHEMAS[version], status=status, **parts)
+    return Trial(status=status, **parts)
 
 
-def _fit_version(parts: dict[str, Any], version: int) -> Headline:
-    """Empty what a version does not have, or what its headline leaves no room for."""
-    empty = {"host_samples_ns", "control_host_samples_ns"} if version > 1 else set()
-    timing: Timing | None = parts["timing"] if version > 1 else None
+def _fit_timing(parts: dict[str, Any]) -> Headline:
+    """Empty what the timing leaves no room for."""
+    timing: Timing | None = parts["timing"]
+    empty = set() if timing is None else {"host_samples_ns", "control_host_samples_ns"}
     headline = Headline.SAMPLES if timing is None else timing.headline
     if headline is Headline.SAMPLES:
         empty |= {*DEVICE_TIMES, *CONTROL_TIMES}
     else:
         empty |= {"samples_ns", "control_samples_ns"}
-    parts |= {"timing": timing, **{name: [] for name in empty}}
-    if version < 3:
-        parts["code"] = None
-    for part, names in foreign_parts(version).items():
-        if parts[part] is not None:
-            parts[part] = parts[part].model_copy(update=dict.fromkeys(names))
+    parts |= {name: [] for name in empty}
     return headline

@@ -26,10 +26,7 @@ class TimeOfSides:
 
 
 def device_times(trial: Trial) -> list[TimeOfSides]:
-    """Every time that was taken of a GPU's steps; none of another trial.
-
-    Version 1 has CUDA events without a gate, and steps of the same blocks on the host's clock.
-    """
+    """Every time that was taken of a GPU's steps; none of another trial."""
     method = timing_method_of(trial)
     if method in (None, TimingMethod.HOST):
         return []

@@ -19,11 +19,11 @@ _METHODS = (TimingMethod.GATED, TimingMethod.CUPTI, TimingMethod.UNGATED, Timing
 
 
 def without_mixing(trials: DataFrame, groups: Groups, timed: Bools) -> Bools:
-    """`timed` without the ungated events of version 1 in groups that have wall times too: one is not the
-    other, so they share no mean.
+    """`timed` without trials whose latency is that of ungated events in groups that have wall times too: one
+    is not the other, so they share no mean. Where the latency is a wall time, such events are `device_ns`.
     """
-    is_first = trials["record_version"].to_numpy(dtype=np.int64, na_value=1) == 1
-    events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & is_first
+    without_device_time = trials["device_ns"].isna().to_numpy()
+    events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & without_device_time
     if not events.any():
         return timed
     others: Bools = groups.sum(timed & ~events) > 0

@@ -16,7 +16,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import matching, oldest_first
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.sample_blobs import Blob, decode_samples
-from compilewatch.db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
+from compilewatch.db.records.trial import Build, Machine, Source, Strategy, Trial, Workload
 from compilewatch.db.records.validation import first_problem
 from compilewatch.db.tables.trials import (
     BUILD,
@@ -52,10 +52,7 @@ class StackKey(NamedTuple):
     build_label: str | None
 
 
-TRIAL_COLUMNS = [
-    TRIAL.c[name]
-    for name in (*_TRIAL_FIELDS, "source_kind", "source_name", *StackKey._fields, "record_version")
-]
+TRIAL_COLUMNS = [TRIAL.c[name] for name in (*_TRIAL_FIELDS, "source_kind", "source_name", *StackKey._fields)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +242,6 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
         **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
         **samples,
         **stack.parts(),
-        "schema": SCHEMAS[row["record_version"]],
         "source": Source(kind=row["source_kind"], name=row["source_name"]),
     }
     try:

@@ -11,8 +11,10 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import TRIAL_COLUMNS, Stack, whole_rows
 from compilewatch.db.queries.selection import matching, oldest_first
-from compilewatch.db.records.trial import SCHEMAS
+from compilewatch.db.records.trial import Trial
 from compilewatch.db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
+
+_SCHEMA = Trial.model_fields["schema_"].default
 
 
 def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
@@ -43,7 +45,7 @@ def _line(row: RowMapping, setting: bytes, samples: dict[str, list[int]]) -> byt
     """In the order of the record's fields, which is how `db.interchange.files.trial_jsonl` reads it
     quickly."""
     head = {
-        "schema": SCHEMAS[row["record_version"]],
+        "schema": _SCHEMA,
         **{name: row[name] for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label")},
         "source": {"kind": row["source_kind"].value, "name": row["source_name"]},
     }

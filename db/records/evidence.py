@@ -103,7 +103,7 @@ class Failure(Record):
     signal: Integer | None = None
     """Number of the signal that ended the process; null where none did."""
     bisection: Bisection | None = None
-    """From version 3: which part of the compiler fails; null where it was not sought."""
+    """Which part of the compiler fails; null where it was not sought."""
 
 
 class PhasesNs(Record):
@@ -225,17 +225,17 @@ class Memory(Record):
     control_peak_bytes: Bytes | None = None
     """Of one warm eager step in the same process, in bytes; null for eager itself."""
     growth_bytes_per_call: Finite | None = None
-    """From version 2: by how much memory grows with each warm call, in bytes: that of the tensors of a state
-    that grows; else, garbage collected, that of the process, on a GPU what the allocator has given out; null
-    where it does not grow steadily."""
+    """By how much memory grows with each warm call, in bytes: that of the tensors of a state that grows;
+    else, garbage collected, that of the process, on a GPU what the allocator has given out; null where it
+    does not grow steadily."""
     saved: SavedForBackward | None = None
-    """From version 3: by a step with gradients, through `torch.autograd.graph.saved_tensors_hooks`; null
-    where it has none or they could not be read."""
+    """By a step with gradients, through `torch.autograd.graph.saved_tensors_hooks`; null where it has none or
+    they could not be read."""
     control_saved: SavedForBackward | None = None
     """The same of eager; null for eager itself."""
     peak_blocks: list[HeldMemory] | None = None
-    """From version 3, on a GPU: the largest blocks that a step has allocated at its peak, 40 at most, from
-    the allocator's history; null on a CPU and where torch does not tell."""
+    """On a GPU: the largest blocks that a step has allocated at its peak, 40 at most, from the allocator's
+    history; null on a CPU and where torch does not tell."""
 
 
 class CompilerEvent(Record):
@@ -340,7 +340,7 @@ class CompilerFacts(Record):
     graph_breaks: list[CompilerEvent] | None = None
     """Where capture was interrupted, from the compiler's log; null where unknown."""
     break_hints: list[Text] | None = None
-    """From version 3: what torch proposes against each break, "file:line: hint"; null where there is none."""
+    """What torch proposes against each break, "file:line: hint"; null where there is none."""
     recompiles: list[CompilerEvent] | None = None
     """What was compiled again, and the guard that failed; null where unknown."""
     skipped_frames: list[Text] | None = None
@@ -354,25 +354,24 @@ class CompilerFacts(Record):
     cache: CacheCounters | None = None
     """Hits and misses of the compiler's caches; null where unknown."""
     generated: list[GeneratedGraph] | None = None
-    """From version 2: Inductor's code, graph by graph in the order it was written; null where there is
-    none."""
+    """Inductor's code, graph by graph in the order it was written; null where there is none."""
     autotuned: list[AutotunedOperation] | None = None
-    """From version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
+    """What was autotuned in this process; null where nothing was, or torch does not tell."""
     warnings: list[Text] | None = None
-    """From version 2: what the compiler warned of, each once; null where it warned of nothing."""
+    """What the compiler warned of, each once; null where it warned of nothing."""
     cache_bypasses: list[Text] | None = None
-    """From version 2: why caches cannot hold graphs, each once; null where none was refused."""
+    """Why caches cannot hold graphs, each once; null where none was refused."""
     already_compiled: list[Text] | None = None
-    """From version 2: parts of the workload that it compiles itself, and that eager ran as they are written;
-    null where there are none."""
+    """Parts of the workload that it compiles itself, and that eager ran as they are written; null where there
+    are none."""
     ranks: list[RankFacts] | None = None
-    """From version 3: of a workload of several ranks each; of a job the one of this process; else null."""
+    """Of a workload of several ranks each; of a job the one of this process; else null."""
     compile_threads: Count | None = None
-    """From version 3: with how many threads Inductor compiled; null where torch does not tell. Records
-    without `compile_pool_size` were compiled with 1."""
+    """With how many threads Inductor compiled; null where torch does not tell. Records without
+    `compile_pool_size` were compiled with 1."""
     compile_pool_size: Count | None = None
-    """From version 3: processes that Inductor kept for compiling after the first call, with the one that
-    starts them; 0 where it used threads alone."""
+    """Processes that Inductor kept for compiling after the first call, with the one that starts them; 0 where
+    it used threads alone."""
 
 
 class Numerics(Record):
@@ -402,10 +401,10 @@ class Numerics(Record):
     tolerance: Finite | None = None
     """Relative and absolute tolerance in force; null where nothing was compared."""
     not_compared: list[Text] | None = None
-    """From version 2: results that are nothing that could be compared, and `gradients` where they are
-    `reproducible`, which may be those of another dropout mask; null where there are none."""
+    """Results that are nothing that could be compared, and `gradients` where they are `reproducible`, which
+    may be those of another dropout mask; null where there are none."""
     reason: Text | None = None
-    """From version 3: what was missing where it was not checked; null where nothing was."""
+    """What was missing where it was not checked; null where nothing was."""
 
 
 class DeviceState(Record):

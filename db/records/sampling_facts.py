@@ -77,7 +77,7 @@ class SamplingFacts(Record):
     garbage_collector: Flag
     """Whether Python's was on while timing."""
     state: TimedState | None = None
-    """From version 3: at which length it was timed; null where no call changes the state."""
+    """At which length it was timed; null where no call changes the state."""
 
 
 class TimingMethod(StrEnum):
@@ -245,4 +245,4 @@ class Trace(Record):
     report: Text | None = None
     """First page of tlparse's report, below the data directory; null where tlparse is not installed."""
     sources: list[GeneratedSource] | None = None
-    """From version 2: of the first eight graphs, in the order they were written; null where there is none."""
+    """That of the first eight graphs, in the order they were written; null where there is none."""

@@ -1,14 +1,12 @@
-"""The words: frozen, validated types of the trial record, `compilewatch.trial/1` to `compilewatch.trial/3`.
+"""The words: frozen, validated types of the trial record, `compilewatch.trial/1`.
 
-Version 2 has the four times of a GPU and how they were taken, version 3 also the code that was measured; a
-record of an earlier version stays one. Times are integer nanoseconds, memory integer bytes, timestamps aware
-UTC. `None` means "could not be measured", never zero. Unknown keys are refused. Every part of the record is
-found here, wherever it is defined.
+Times are integer nanoseconds, memory integer bytes, timestamps aware UTC. `None` means "could not be
+measured", never zero. Unknown keys are refused. Every part of the record is found here, wherever it is
+defined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
@@ -60,9 +58,8 @@ __all__ = [
     "CONTROL_TIMES",
     "DEVICE_TIMES",
     "INT64_MAX",
-    "NEWEST_VERSION",
-    "SCHEMAS",
     "SPEEDUP_COLUMNS",
+    "VERSION",
     "Build",
     "CacheCounters",
     "CacheState",
@@ -94,21 +91,13 @@ __all__ = [
     "Trial",
     "Workload",
     "compile_threads_of",
-    "foreign_parts",
     "headline_of",
     "parse_trial",
     "timing_method_of",
-    "trial_schema",
-    "version_of",
 ]
 
-Schema = Literal["compilewatch.trial/1", "compilewatch.trial/2", "compilewatch.trial/3"]
-SCHEMAS: dict[int, Schema] = {
-    1: "compilewatch.trial/1",
-    2: "compilewatch.trial/2",
-    3: "compilewatch.trial/3",
-}
-NEWEST_VERSION = max(SCHEMAS)
+VERSION = 1
+"""Of the record, behind the name of its format."""
 DEVICE_TIMES = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
 """The four times of a GPU."""
 CONTROL_TIMES = tuple(f"control_{name}" for name in DEVICE_TIMES)
@@ -116,37 +105,6 @@ CONTROL_TIMES = tuple(f"control_{name}" for name in DEVICE_TIMES)
 SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)
 """Of frames and documents: eager's time over the other, one for each of the four."""
 _HOST_TIMES = ("host_samples_ns", "control_host_samples_ns")
-# Fields that some versions have and the others have not, with the first and the last that has them.
-_OWN_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
-    (1, 1, _HOST_TIMES),
-    (2, NEWEST_VERSION, ("timing", *DEVICE_TIMES, *CONTROL_TIMES)),
-    (3, NEWEST_VERSION, ("code",)),
-)
-# Fields of parts of the record, by the version that they came with.
-_OWN_PARTS = {
-    2: {
-        "numerics": {"rms_exact", "dtype", "not_compared"},
-        "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
-        "compiler": {"generated", "autotuned", "already_compiled", "warnings", "cache_bypasses"},
-        "memory": {"growth_bytes_per_call"},
-        "trace": {"sources"},
-        "host_state": {
-            "launching_cpu",
-            "launching_cpu_siblings",
-            "backward_cpu",
-            "compile_pool_ended",
-            "address_layout",
-            "clock_set_back_ns",
-        },
-    },
-    3: {
-        "numerics": {"reason"},
-        "failure": {"bisection"},
-        "compiler": {"break_hints", "ranks", "compile_threads", "compile_pool_size"},
-        "memory": {"saved", "control_saved", "peak_blocks"},
-        "sampling": {"state"},
-    },
-}
 
 
 class Status(StrEnum):
@@ -162,7 +120,7 @@ Samples = list[Latency]
 class Trial(Record):
     """One fresh process that measured one case once."""
 
-    schema_: Annotated[Schema, Field(alias="schema")] = SCHEMAS[1]
+    schema_: Annotated[Literal["compilewatch.trial/1"], Field(alias="schema")] = "compilewatch.trial/1"
     """Version of this format."""
     trial_id: Identifier
     """Unique. A second arrival with equal content changes nothing, with other content it is an error."""
@@ -187,7 +145,7 @@ class Trial(Record):
     build: Build
     """With which software."""
     code: Code | None = None
-    """Version 3: with which code of one's own; null where the workload's file lies in no git work tree."""
+    """With which code of one's own; null where the workload's file lies in no git work tree."""
     status: Status
     """Whether there is a result."""
     failure: Failure | None = None
@@ -197,23 +155,21 @@ class Trial(Record):
     warmup_ns: Samples = Field(default=[])
     """Calls after the first one and before the samples, in nanoseconds each."""
     samples_ns: Samples = Field(default=[])
-    """Warm iterations, in nanoseconds each; empty where the trial failed or an imported source has none. On a
-    GPU, version 1 has times of CUDA events without a gate here, and version 2 has nothing."""
+    """Warm iterations, in nanoseconds each; empty where the trial failed, an imported source has none, or
+    `timing` has another headline. On a GPU without `timing`: CUDA events without a gate."""
     control_warmup_ns: Samples = Field(default=[])
     """The same of eager in the same process, in nanoseconds each; empty for eager itself. Where
     sampling was not reached, calls before anything was compiled."""
     control_samples_ns: Samples = Field(default=[])
     """Eager iterations taken by turns in the same process, in nanoseconds each; empty for eager itself."""
     device_ns: Samples = Field(default=[])
-    """From version 2, on a GPU: what the device needs for a step, in nanoseconds each; `timing` tells how it
-    was taken."""
+    """On a GPU: what the device needs for a step, in nanoseconds each; `timing` tells how it was taken."""
     issue_ns: Samples = Field(default=[])
-    """From version 2, on a GPU: host time until a step has returned, in nanoseconds each."""
+    """On a GPU: host time until a step has returned, in nanoseconds each."""
     wall_sync_ns: Samples = Field(default=[])
-    """From version 2, on a GPU: one step and a synchronisation on an idle device, in nanoseconds each."""
+    """On a GPU: one step and a synchronisation on an idle device, in nanoseconds each."""
     wall_pipelined_ns: Samples = Field(default=[])
-    """From version 2, on a GPU: several steps and one synchronisation, divided by the steps, in nanoseconds
-    each."""
+    """On a GPU: several steps and one synchronisation, divided by the steps, in nanoseconds each."""
     control_device_ns: Samples = Field(default=[])
     """Device time of eager, in nanoseconds each; empty for eager itself."""
     control_issue_ns: Samples = Field(default=[])
@@ -223,13 +179,13 @@ class Trial(Record):
     control_wall_pipelined_ns: Samples = Field(default=[])
     """Pipelined wall time of eager, in nanoseconds each; empty for eager itself."""
     host_samples_ns: Samples = Field(default=[])
-    """Version 1, on a GPU: steps of the same blocks on the host's clock, until the device has finished, in
-    nanoseconds each. Empty on a CPU, where `samples_ns` are that already."""
+    """On a GPU without `timing`: steps of the same blocks on the host's clock, until the device has finished,
+    in nanoseconds each. Empty on a CPU, where `samples_ns` are that already."""
     control_host_samples_ns: Samples = Field(default=[])
     """The same of eager, in nanoseconds each; empty for eager itself."""
     timing: Timing | None = None
-    """From version 2: which times there are, and how they were taken; null for imported results, and where
-    nothing was timed."""
+    """Which times there are, and how they were taken; null for imported results, where nothing was timed, and
+    in the first records of a GPU."""
     sampling: SamplingFacts | None = None
     """The plan of the sampling and what ended it; null for imported results."""
     summary: Summary | None = None
@@ -254,21 +210,15 @@ class Trial(Record):
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     @model_validator(mode="after")
-    def _fields_fit_version(self) -> Self:
-        version = version_of(self)
-        for name, since in _foreign_names(version).items():
-            if _holds(getattr(self, name)):
-                raise ValueError(f"{name} belongs to {SCHEMAS[since]}, not to {self.schema_}")
-        for part, keys in foreign_parts(version).items():
-            for name in sorted(keys):
-                if getattr(getattr(self, part), name, None) is not None:
-                    raise ValueError(f"{part}.{name} does not belong to {self.schema_}")
+    def _times_fit_timing(self) -> Self:
         timed = [name for name in (*DEVICE_TIMES, *CONTROL_TIMES) if len(getattr(self, name))]
         on_device = self.timing is not None and self.timing.headline is not Headline.SAMPLES
         if timed and not on_device:
             raise ValueError(f"{timed[0]} needs a timing whose headline is a wall time")
         if on_device and (len(self.samples_ns) or len(self.control_samples_ns)):
             raise ValueError("samples_ns must be empty where the headline is a wall time")
+        if self.timing is not None and any(len(getattr(self, name)) for name in _HOST_TIMES):
+            raise ValueError("host_samples_ns must be empty where there is a timing")
         return self
 
     @model_validator(mode="after")
@@ -294,42 +244,12 @@ class Trial(Record):
         return values
 
     def to_document(self) -> dict[str, Any]:
-        """The record as plain values, without the fields of other versions."""
-        return self.model_dump(mode="json", by_alias=True, exclude=_foreign_fields(self))
+        """The record as plain values."""
+        return self.model_dump(mode="json", by_alias=True)
 
     def to_json(self) -> str:
-        """One line of JSON, as `export --format jsonl` writes it, without the fields of other versions."""
-        return self.model_dump_json(by_alias=True, exclude=_foreign_fields(self))
-
-
-def _foreign_fields(trial: Trial) -> dict[str, Any]:
-    version = version_of(trial)
-    return dict.fromkeys(_foreign_names(version), True) | foreign_parts(version)
-
-
-def _foreign_names(version: int) -> dict[str, int]:
-    """Fields that records of this version do not have, with the first version that has them."""
-    return {
-        name: first for first, last, names in _OWN_FIELDS if not first <= version <= last for name in names
-    }
-
-
-def foreign_parts(version: int) -> dict[str, set[str]]:
-    """Fields of the record's parts that this version does not have, by part."""
-    foreign: dict[str, set[str]] = {}
-    for first, parts in _OWN_PARTS.items():
-        for part, keys in parts.items() if version < first else ():
-            foreign[part] = foreign.get(part, set()) | keys
-    return foreign
-
-
-def _holds(value: Any) -> bool:
-    """Whether a field of one version says anything: lists and arrays that are empty say nothing."""
-    return value is not None and (not hasattr(value, "__len__") or len(value) > 0)
-
-
-def version_of(trial: Trial) -> int:
-    return int(trial.schema_.rpartition("/")[2])
+        """One line of JSON."""
+        return self.model_dump_json(by_alias=True)
 
 
 def headline_of(trial: Trial) -> str:
@@ -337,13 +257,14 @@ def headline_of(trial: Trial) -> str:
 
 
 def timing_method_of(trial: Trial) -> TimingMethod | None:
-    """How the device time of a timed trial was taken; None where its source does not say.
+    """How the device time of a trial was taken; None where its source does not say or nothing was timed.
 
-    Version 1 put no gate before the events of a GPU.
+    Before `timing` was recorded, no gate was put before the events of a GPU.
     """
     if trial.timing is not None:
         return trial.timing.side.method
-    if version_of(trial) > 1 or trial.source.kind is not SourceKind.MEASURED:
+    is_timed = len(trial.samples_ns) or len(trial.control_samples_ns) or trial.summary is not None
+    if trial.source.kind is not SourceKind.MEASURED or not is_timed:
         return None
     return TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
 
@@ -358,47 +279,6 @@ def compile_threads_of(trial: Trial) -> int | None:
     if facts is None or facts.compile_threads is not None or facts.compile_pool_size is not None:
         return None if facts is None else facts.compile_threads
     return 1 if trial.source.kind is SourceKind.MEASURED else None
-
-
-def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:
-    """The JSON Schema of the records of one version. Raises KeyError where there is no such version."""
-    document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
-    properties: dict[str, Any] = document["properties"]
-    properties["schema"] = {"const": SCHEMAS[version], **_described(properties["schema"])}
-    for name in _foreign_names(version):
-        del properties[name]
-    for part, keys in foreign_parts(version).items():
-        definition = document["$defs"][_referred(properties[part])]
-        for name in keys:
-            del definition["properties"][name]
-    document["$defs"] = {name: document["$defs"][name] for name in _reachable(document)}
-    return document
-
-
-def _described(field: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: field[name] for name in ("description", "title", "type") if name in field}
-
-
-def _referred(field: Mapping[str, Any]) -> str:
-    """The definition of a part that may be null."""
-    return str(next(choice["$ref"] for choice in field["anyOf"] if "$ref" in choice)).rpartition("/")[2]
-
-
-def _reachable(document: Mapping[str, Any]) -> list[str]:
-    """The definitions that the record's fields lead to, in the order they are defined."""
-    names: set[str] = set()
-    waiting: list[Any] = [document["properties"]]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            name = str(part.get("$ref", "")).rpartition("/")[2]
-            if name and name not in names:
-                names.add(name)
-                waiting.append(document["$defs"][name])
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-    return [name for name in document["$defs"] if name in names]
 
 
 def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:

@@ -28,13 +28,13 @@ from compilewatch.db.records.sample_blobs import CODEC, encode_samples, percenti
 from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
+    VERSION,
     CompilerEvent,
     TimingMethod,
     Trial,
     compile_threads_of,
     headline_of,
     timing_method_of,
-    version_of,
 )
 from compilewatch.db.tables.metadata import JsonText
 from compilewatch.db.tables.trials import (
@@ -171,7 +171,7 @@ def _figures(trial: Trial, arrays: dict[str, list[int]]) -> dict[str, Any]:
         "graph_breaks": None if compiler is None else _total(compiler.graph_breaks),
         "recompiles": None if compiler is None else _total(compiler.recompiles),
         "compile_threads": compile_threads_of(trial),
-        "record_version": version_of(trial),
+        "record_version": VERSION,
     }
 
 

@@ -113,7 +113,6 @@ def _field(column: Column) -> tuple[Any, Any]:
     if column.column == "trial_id":
         options["primary_key"] = True
     if column.column == "record_version":
-        # Rows of the first schema have none.
         options["sa_column_kwargs"] = {"server_default": "1"}
     return (kind if column.required else kind | None), Field(**options)
 

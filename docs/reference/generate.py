@@ -82,12 +82,9 @@ def record_page() -> str:
         "`compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes are bytes, "
         "timestamps are UTC. `null` means that the figure could not be measured, never zero. Unknown keys "
         "are refused.\n",
-        "There are three versions. `compilewatch.trial/3` has `code`, the commit and the hash of the code "
-        "of one's own that was measured. `compilewatch.trial/2` has the four times of a GPU and `timing`, "
-        "which tells how they were taken. `compilewatch.trial/1` has events without a gate in "
-        "`samples_ns`, and `host_samples_ns`. Each is read and written as it is for ever, and refuses the "
-        "fields that it does not have. `compilewatch schema` prints version 3 as JSON Schema, "
-        "`compilewatch schema --version 1` the first.\n",
+        "Its one version is `compilewatch.trial/1`. Files of before the first release may say "
+        "`compilewatch.trial/2` or `compilewatch.trial/3`: with `compilewatch.trial/1` in their place they "
+        "are read. `compilewatch schema` prints the record as JSON Schema.\n",
     ]
     for name, definition in definitions.items():
         if "properties" not in definition:

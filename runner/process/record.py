@@ -12,8 +12,6 @@ from pydantic import ValidationError
 
 from compilewatch import __version__
 from compilewatch.db.records.trial import (
-    NEWEST_VERSION,
-    SCHEMAS,
     Build,
     Code,
     Failure,
@@ -25,7 +23,6 @@ from compilewatch.db.records.trial import (
     Status,
     Task,
     Trial,
-    foreign_parts,
 )
 from compilewatch.db.records.validation import first_problem
 from compilewatch.runner.config.scrub import scrub
@@ -185,9 +182,9 @@ def assemble(
     base = _base(spec, listening, (started_at, ended_at), device, compiler)
     if clock_set_back:
         set_back_ns = clock_set_back // timedelta(microseconds=1) * 1_000
-        base |= {"schema": SCHEMAS[3], "host_state": HostState(clock_set_back_ns=set_back_ns)}
+        base["host_state"] = HostState(clock_set_back_ns=set_back_ns)
     if code is not None:
-        base |= {"schema": SCHEMAS[3], "code": code}
+        base["code"] = code
     fault = _fault(outcome, listening)
     record = listening.records[0] if listening.records and fault is None and outcome.stopped is None else None
     problem = fault
@@ -250,11 +247,7 @@ def _measured(
     parts = {name: value for name, value in sent.items() if name in Trial.model_fields}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()
-    # A worker that says how it timed its steps, or its first call more closely, writes the newest version.
-    is_newest = "timing" in parts or parts["cold_start"].keys() & foreign_parts(1)["cold_start"]
     code: Code | None = base.get("code")
-    if is_newest or code is not None:
-        parts["schema"] = SCHEMAS[NEWEST_VERSION]
     if (marked := base.get("host_state")) is not None:
         parts["host_state"] = parts.get("host_state", {}) | marked.model_dump(exclude_defaults=True)
     if code is not None and record.source_hash is not None:

@@ -19,8 +19,6 @@ from compilewatch.db.errors import CompilewatchError, one_line
 from compilewatch.db.records.evidence import Bisection
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile
 from compilewatch.db.records.trial import (
-    NEWEST_VERSION,
-    SCHEMAS,
     CacheState,
     FailureKind,
     Status,
@@ -177,7 +175,7 @@ def _bisected(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int
     first, _, more = failure.message.partition("\n")
     lines = (f"{first.rstrip('.')}. {bisection_sentence(found)}", replay_line(found), more)
     named = failure.model_copy(update={"message": "\n".join(filter(None, lines)), "bisection": found})
-    return trial.model_copy(update={"schema_": SCHEMAS[NEWEST_VERSION], "failure": named})
+    return trial.model_copy(update={"failure": named})
 
 
 def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:

@@ -55,7 +55,7 @@ def fill_every_table(database: Database) -> None:
     )
     save_trials(database, [make_trial(failure="out_of_memory"), make_imported(), make_timed()])
     code = {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": True, "source_hash": "0" * 16}
-    save_trials(database, [make_timed(schema="compilewatch.trial/3", code=code)])
+    save_trials(database, [make_timed(code=code)])
     save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     _judge(database)
     _plan(database)

@@ -20,6 +20,7 @@ import compilewatch.runner.cli.judge.run_verdicts
 import compilewatch.runner.cli.stored.database
 import compilewatch.runner.cli.stored.interchange  # noqa: F401
 from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
+from compilewatch.db.engine.migrations import OLDEST
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.people.reports import reports_frame
@@ -40,7 +41,7 @@ from tests.runner.regressions.test_confirmation import FRESH, taking_turns
 from tests.runner.search.test_watch import CONFIG as WATCHING
 from tests.runner.search.test_watch import FakeHost
 
-OLD_SCHEMA = Path(__file__).parents[1] / "db" / "schemas" / "0001.db"
+OLD_SCHEMA = Path(__file__).parents[1] / "db" / "schemas" / f"{OLDEST}.db"
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,10 @@ COMMANDS = [
     Command("import", partial(_typed, "import history.jsonl --db {url}"), _history),
     Command("upgrade of no database", partial(_typed, "db upgrade --db {url}"), _nothing),
     Command(
-        "upgrade of the first schema", partial(_typed, "db upgrade --db {url}"), _old_schema, on_servers=False
+        "upgrade of an old schema",
+        partial(_typed, "db upgrade --db {url}"),
+        _old_schema,
+        on_servers=False,
     ),
     Command("backup", partial(_typed, "db backup backup.db --db {url}"), _filled),
     Command("restore", partial(_typed, "db restore source.db --yes --db {url}"), _source),

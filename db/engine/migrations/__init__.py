@@ -1,4 +1,8 @@
 """The schema's history. Revisions are numbered, so that "older" and "newer" need no graph."""
 
-HEAD = "0025"
+HEAD = "0026"
+OLDEST = "0025"
+"""The first revision that is left: those before it were made one before the first release."""
+LAST_WITH_OLDER = "94b895901dc2"
+"""The last commit that upgrades every older database, to `OLDEST`."""
 VERSION_TABLE = "compilewatch_schema"

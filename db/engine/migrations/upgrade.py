@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, column, inspect, select, table, text
 
-from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.engine.migrations import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.tables.trials import METADATA
 from compilewatch.db.units import plural
@@ -20,6 +20,7 @@ _UPGRADE_LOCK = 7_267_141_318
 class SchemaState(Enum):
     EMPTY = "empty"
     FOREIGN = "foreign"
+    TOO_OLD = "too old"
     OLDER = "older"
     CURRENT = "current"
     NEWER = "newer"
@@ -46,6 +47,8 @@ def schema_state(connection: Connection) -> SchemaState:
         return SchemaState.FOREIGN if conflicting else SchemaState.EMPTY
     if revision == HEAD:
         return SchemaState.CURRENT
+    if revision < OLDEST:
+        return SchemaState.TOO_OLD
     return SchemaState.OLDER if revision < HEAD else SchemaState.NEWER
 
 
@@ -72,6 +75,12 @@ def _refuse_unusable(connection: Connection, state: SchemaState, shown_url: str)
         raise DatabaseError(
             f"The database {shown_url} holds the tables of another program.",
             "Name a database of its own with --db.",
+        )
+    if state is SchemaState.TOO_OLD:
+        raise DatabaseError(
+            f"The database {shown_url} has schema {schema_revision(connection)}, older than this release "
+            f"upgrades ({OLDEST}).",
+            f"Run `compilewatch db upgrade` of commit {LAST_WITH_OLDER} first, then of this release.",
         )
     if state is SchemaState.NEWER:
         raise DatabaseError(

@@ -29,7 +29,7 @@ from compilewatch.db.interchange.files.foreign_trials import (
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import SCHEMAS, Code, Strategy, Summary, Task
+from compilewatch.db.records.trial import Code, Strategy, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
@@ -157,7 +157,7 @@ def _code(commit: Fields) -> dict[str, Any]:
     name = commit.text("id")
     if name is None or not _COMMIT.fullmatch(name):
         return {}
-    return {"schema": SCHEMAS[3], "code": Code(commit=name, dirty=commit.flag("dirty"))}
+    return {"code": Code(commit=name, dirty=commit.flag("dirty"))}
 
 
 def _parts(stats: Fields) -> dict[str, Any]:

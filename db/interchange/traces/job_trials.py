@@ -21,7 +21,7 @@ from compilewatch.db.interchange.traces.compile_log import CompileLog
 from compilewatch.db.records.evidence import ColdStart, Memory, PhasesNs, Summary
 from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import SCHEMAS, Trial
+from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.validation import problem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -91,12 +91,11 @@ def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:
 def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignResult:
     log = process.log
     figures = log.figures() | process.figures
-    facts, version = log.facts() if log.compiled else None, {}
+    facts = log.facts() if log.compiled else None
     if process.rank is not None:
         figures |= {"rank": float(process.rank), "ranks": float(ranks)}
         if facts is not None and ranks > 1:
             facts = facts.model_copy(update={"ranks": [log.of_rank(process.rank, process.steps_ns)]})
-            version = {"schema": SCHEMAS[3]}
     return ForeignResult(
         place=process.place,
         workload=process.name,
@@ -110,7 +109,6 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignR
             "samples_ns": process.samples_ns,
             "compiler": facts,
             "memory": process.memory,
-            **version,
         },
     )
 

@@ -29,7 +29,7 @@ from compilewatch.db.metrics.percentiles import latencies_ns
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import machines_named, require_stored
 from compilewatch.db.queries.newest_trials import any_trial
-from compilewatch.db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
+from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.units import count, duration, plural, ratio, words
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli import completion
@@ -256,17 +256,10 @@ class _Terminal:
         sys.stdout.flush()
 
 
-def schema(
-    version: Annotated[
-        int,
-        typer.Option(
-            "--version", metavar="N", min=min(SCHEMAS), max=NEWEST_VERSION, help="Version of the record."
-        ),
-    ] = NEWEST_VERSION,
-) -> int:
+def schema() -> int:
     """Print the JSON Schema of the trial record. Example: compilewatch schema > trial.schema.json"""
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    print_document({"$schema": dialect, **trial_schema(version)})
+    print_document({"$schema": dialect, **Trial.model_json_schema(by_alias=True)})
     return 0
 
 

@@ -192,14 +192,12 @@ class Record:
     issue_ns: list[int] | None = None
     wall_sync_ns: list[int] | None = None
     wall_pipelined_ns: list[int] | None = None
-    host_samples_ns: list[int] | None = None
     control_warmup_ns: list[int] | None = None
     control_samples_ns: list[int] | None = None
     control_device_ns: list[int] | None = None
     control_issue_ns: list[int] | None = None
     control_wall_sync_ns: list[int] | None = None
     control_wall_pipelined_ns: list[int] | None = None
-    control_host_samples_ns: list[int] | None = None
     timing: dict[str, Any] | None = None
     sampling: dict[str, Any] | None = None
     memory: dict[str, Any] | None = None

@@ -28,7 +28,7 @@ def run(
 ) -> list[Trial]:
     """Three trials of each workload, on a day of their own."""
     code = {} if commit is None else {"code": Code(commit=commit, dirty=False, source_hash=commit[:16])}
-    schema = {"schema": "compilewatch.trial/3", "timing": make_timing("host", headline="samples")}
+    timed = {"timing": make_timing("host", headline="samples")}
     return [
         make_trial(
             build=build,
@@ -38,7 +38,7 @@ def run(
             started_at=START + timedelta(days=number, minutes=2 * place),
             latency_ns=latency_ms * 1e6 * (1 + place / 1000),
             control_latency_ns=12e6,
-            **({**code, **schema} if commit else {}),
+            **({**code, **timed} if commit else {}),
         )
         for workload in workloads
         for place in range(3)

@@ -16,7 +16,7 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.parts.verdict_words import SIDES_HELP
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.evidence import HeldMemory, SavedForBackward
-from compilewatch.db.records.trial import SCHEMAS, Trial
+from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, build_ids, machine_ids, opened, texts
@@ -57,7 +57,7 @@ def _saving(trial: Trial) -> Trial:
     counted = {"count": len(held) + 1, "size_bytes": sum(each.size_bytes for each in held)}
     saved = SavedForBackward(**counted, largest=held)
     memory = trial.memory.model_copy(update={"saved": saved, "control_saved": saved})
-    return trial.model_copy(update={"schema_": SCHEMAS[3], "memory": memory})
+    return trial.model_copy(update={"memory": memory})
 
 
 @pytest.fixture

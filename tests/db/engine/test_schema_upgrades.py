@@ -1,133 +1,126 @@
-"""A database file of every schema that was in use, upgraded: all rows and all numbers as they were."""
+"""A database of the oldest schema, in a file and on a server: all rows and numbers stay."""
 
 from __future__ import annotations
 
 import math
 import shutil
-import sqlite3
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, create_engine, inspect, select, table, text
+from sqlalchemy import column as named
 
-from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
-from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.migrations import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.service.integrity import find_damage
-from compilewatch.db.queries.trials import trial_records
-from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import parse_trial
 from compilewatch.db.store.backup import restore
 from compilewatch.db.store.run_cases import bring_up
+from compilewatch.db.store.trials import save_trials
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
-FILES = sorted(SCHEMAS.glob("*.db"))
-# Came one after the other within one release: no program that writes one of them alone was ever given out.
-NEVER_ALONE = {"0005", "0006", "0007", "0008", "0009", "0017"}
+OLD = SCHEMAS / f"{OLDEST}.db"
+RECORDS = [parse_trial(line) for line in OLD.with_suffix(".jsonl").read_bytes().splitlines()]
+"""What the release that wrote the file said was in it."""
+Columns = dict[str, list[str]]
+
+
+@pytest.fixture
+def old_url(empty_database_url: str) -> str:
+    """A database as the program of that schema made it, with rows in every table."""
+    if empty_database_url.startswith("sqlite"):
+        shutil.copyfile(OLD, empty_database_url.removeprefix("sqlite:///"))
+        return empty_database_url
+    import psycopg
+
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute(OLD.with_suffix(".sql").read_bytes())
+    return empty_database_url
 
 
 def test_every_revision_has_its_file() -> None:
-    revisions = {f"{number:04d}" for number in range(1, int(HEAD) + 1)}
-    assert revisions - NEVER_ALONE == {file.stem for file in FILES}
+    revisions = {f"{number:04d}" for number in range(int(OLDEST), int(HEAD) + 1)}
+    assert revisions == {file.stem for file in SCHEMAS.glob("*.db")}
 
 
 def test_the_file_of_this_release_has_this_schema_and_rows_in_every_table(sqlite_url: str) -> None:
-    kept = rows_of(SCHEMAS / f"{HEAD}.db")
-    made = rows_of(Path(sqlite_url.removeprefix("sqlite:///")))
-    assert {table: sorted(columns) for table, (columns, _) in kept.items()} == {
-        table: sorted(columns) for table, (columns, _) in made.items()
-    }
-    assert [table for table, (_, rows) in kept.items() if not rows] == []
+    stored = f"sqlite:///{SCHEMAS / HEAD}.db"
+    assert columns_of(stored) == columns_of(sqlite_url)
+    assert [name for name, rows in rows_of(stored, columns_of(stored)).items() if not rows] == []
 
 
-@pytest.fixture(params=FILES, ids=lambda file: file.stem)
-def old(request: pytest.FixtureRequest) -> Path:
-    file: Path = request.param
-    return file
-
-
-def records_of(old: Path) -> list[Trial]:
-    """What the release that wrote the file said was in it."""
-    lines = old.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
-    return [parse_trial(line.encode(), where=old.name) for line in lines]
-
-
-def test_an_upgrade_changes_no_row_and_no_number(old: Path, tmp_path: Path) -> None:
-    file = tmp_path / "upgraded.db"
-    shutil.copyfile(old, file)
-    before = rows_of(file)
-    with open_database(f"sqlite:///{file}", migrate=True) as database:
+def test_an_upgrade_changes_no_row_and_no_number(old_url: str) -> None:
+    columns = columns_of(old_url)
+    assert [name for name, rows in rows_of(old_url, columns).items() if not rows] == []
+    columns["trial"].remove("record_version")
+    del columns["data_version"]  # counts that something was written
+    summed_up = {"run_case": columns.pop("run_case")}
+    before, sums = rows_of(old_url, columns), rows_of(old_url, summed_up)
+    with open_database(old_url, migrate=True) as database:
         bring_up(database)
-        expect_as_it_was(database, old)
-    columns = {
-        table: [name for name in names if name not in OF_BUILDS]
-        for table, (names, _) in before.items()
-        if table not in DROPPED
-    }
-    kept = {table: names for table, names in columns.items() if table not in REWRITTEN}
-    summed_up = {"run_case": kept.pop("run_case")} if "run_case" in kept else {}
-    assert rows_of(file, kept) == rows_of(old, kept)
+        assert list(trial_records(database)) == RECORDS
+        assert set(trials_frame(database)["record_version"]) == {1}
+        assert find_damage(database) == []
+        assert save_trials(database, RECORDS) == (0, len(RECORDS))
+    assert columns_of(old_url) == columns_of(f"sqlite:///{SCHEMAS / HEAD}.db")
+    assert rows_of(old_url, columns) == before
     # Made anew, on a processor that may round the last digit another way.
-    now, then = (
-        chain.from_iterable(rows_of(each, summed_up).get("run_case", ([], []))[1]) for each in (file, old)
-    )
+    now, then = (chain.from_iterable(each["run_case"]) for each in (rows_of(old_url, summed_up), sums))
     assert [pair for pair in zip(now, then, strict=True) if not _are_alike(*pair)] == []
 
 
-# A build is the software stack since 0018: what names one is rewritten there, which has tests of its own.
-OF_BUILDS = {"build_id", "base_build_id", "head_build_id", "settings"}
-REWRITTEN = {
-    *("build", "conditions", "regression", "triage_event", "notification", "run_part"),
-    # Counts that something was written.
-    "data_version",
-}
+def test_an_older_one_is_refused_and_stays_as_it_is(old_url: str) -> None:
+    engine = _engine(old_url)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0024'"))
+    engine.dispose()
+    everything = columns_of(old_url) | {VERSION_TABLE: ["version_num"]}
+    before = rows_of(old_url, everything)
+    for migrate in (True, False):
+        with pytest.raises(DatabaseError, match="has schema 0024, older than this release") as caught:
+            open_database(old_url, migrate=migrate)
+        assert f"of commit {LAST_WITH_OLDER} first" in caught.value.next_step
+    assert rows_of(old_url, everything) == before
 
 
-DROPPED = {"sign_off", "watch", "build_alias"}
-
-
-FIRST_MIDDLE_LAST = (FILES[0], FILES[len(FILES) // 2], FILES[-1])
-
-
-@pytest.mark.parametrize(
-    "old",
-    [pytest.param(file, marks=() if file in FIRST_MIDDLE_LAST else pytest.mark.slow) for file in FILES],
-    ids=lambda file: file.stem,
-)
-def test_an_old_file_goes_over_to_postgresql(old: Path, empty_postgres_url: str) -> None:
-    restore(old, empty_postgres_url)
+def test_an_old_file_goes_over_to_postgresql(empty_postgres_url: str) -> None:
+    restore(OLD, empty_postgres_url)
     with open_database(empty_postgres_url, read_only=True) as database:
-        expect_as_it_was(database, old)
-
-
-def expect_as_it_was(database: Database, old: Path) -> None:
-    expected = records_of(old)
-    assert expected
-    assert list(trial_records(database)) == expected
-    assert find_damage(database) == []
+        assert list(trial_records(database)) == RECORDS
+        assert find_damage(database) == []
 
 
 def _are_alike(now: Any, then: Any) -> bool:
     return bool(now == then or (isinstance(now, float) and math.isclose(now, then, rel_tol=1e-12)))
 
 
-def rows_of(
-    file: Path, columns: dict[str, list[str]] | None = None
-) -> dict[str, tuple[list[str], list[tuple[Any, ...]]]]:
-    """Every row of every table with its columns, as SQLite itself has them, or of the named columns only."""
-    connection = sqlite3.connect(file)
-    try:
-        if columns is None:
-            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            names = [name for (name,) in found if name != VERSION_TABLE]
-            columns = {
-                name: [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for name in names
-            }
-        return {
-            table: (
-                names,
-                sorted(connection.execute(f'SELECT {", ".join(names)} FROM "{table}"').fetchall(), key=repr),
+def _engine(url: str) -> Engine:
+    return create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+
+
+def columns_of(url: str) -> Columns:
+    """The columns of every table, by name."""
+    engine = _engine(url)
+    found = inspect(engine)
+    names = sorted(set(found.get_table_names()) - {VERSION_TABLE})
+    columns = {name: sorted(each["name"] for each in found.get_columns(name)) for name in names}
+    engine.dispose()
+    return columns
+
+
+def rows_of(url: str, columns: Columns) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of these columns, as the driver has it."""
+    engine = _engine(url)
+    with engine.connect() as connection:
+        rows = {
+            name: sorted(
+                map(tuple, connection.execute(select(*map(named, names)).select_from(table(name)))), key=repr
             )
-            for table, names in columns.items()
+            for name, names in columns.items()
         }
-    finally:
-        connection.close()
+    engine.dispose()
+    return rows

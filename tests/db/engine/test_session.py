@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.engine.migrations import HEAD, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.data_version import data_version
@@ -217,9 +217,9 @@ class TestSchema:
             assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"
 
     def test_an_older_schema_says_how_to_upgrade(self, database: Database, database_url: str) -> None:
-        self.set_revision(database, "0000")
+        self.set_revision(database, OLDEST)
         error = refused(database_url)
-        assert f"schema 0000, this release needs {HEAD}" in error.message
+        assert f"schema {OLDEST}, this release needs {HEAD}" in error.message
         assert error.next_step == "Run `compilewatch db upgrade`."
 
     def test_a_database_without_tables_says_how_to_make_them(self, empty_database_url: str) -> None:

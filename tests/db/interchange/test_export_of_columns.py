@@ -67,9 +67,7 @@ def peculiar() -> list[Trial]:
         make_imported(summary=Summary(latency_ns=5, throughput_per_s=7.5), samples_ns=[9, 8]),
         make_timed(),
         make_timed(headline="wall_pipelined", method="cupti", control_device_ns=None),
-        make_trial(
-            schema="compilewatch.trial/2", timing=make_timing("host", headline="samples"), machine="cpu-box"
-        ),
+        make_trial(timing=make_timing("host", headline="samples"), machine="cpu-box"),
         make_imported(workload=make_workload(batch_size=None, items_per_iteration=None, shape={})),
     ]
     return [trial.model_copy(update={"trial_id": f"trial-{nth:02d}"}) for nth, trial in enumerate(made)]

@@ -18,7 +18,7 @@ def timed(method: str = "gated", **fields: Any) -> dict[str, Any]:
     """A trial of 100 ns on the device, 60 to issue, 180 waited for and 130 in a row; eager twice that."""
     times = {"device_ns": 100.0, "issue_ns": 60.0, "wall_sync_ns": 180.0, "wall_pipelined_ns": 130.0}
     known = times | {f"control_{name}": 2 * value for name, value in times.items()}
-    known |= {"latency_ns": 180.0, "control_latency_ns": 360.0, "record_version": 2}
+    known |= {"latency_ns": 180.0, "control_latency_ns": 360.0}
     return trial(**(known | {"timing_method": method, "control_timing_method": method} | fields))
 
 
@@ -84,7 +84,6 @@ def test_ungated_events_share_no_latency_with_wall_times() -> None:
     old = trial(
         latency_ns=50.0,
         control_latency_ns=50.0,
-        record_version=1,
         timing_method="ungated",
         control_timing_method="ungated",
     )
@@ -95,7 +94,7 @@ def test_ungated_events_share_no_latency_with_wall_times() -> None:
 
 
 def test_a_cpu_has_none_of_them() -> None:
-    rows = [trial(latency_ns=10.0, control_latency_ns=20.0, record_version=1, timing_method="host")]
+    rows = [trial(latency_ns=10.0, control_latency_ns=20.0, timing_method="host")]
     (case,) = summarize_cases(trials_frame(rows)).to_dict("records")
     assert case["timing_method"] == "host"
     assert all(pd.isna(case[name]) for name in ("device_ns", "issue_speedup", "bound"))

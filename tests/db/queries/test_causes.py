@@ -16,7 +16,6 @@ from compilewatch.db.queries.cases.causes import (
 from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile, Trace
-from compilewatch.db.records.trial import SCHEMAS
 from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts import gateway
@@ -87,7 +86,7 @@ def test_a_peak_that_moved_says_what_is_held(sqlite_database: Database) -> None:
         mine = [held] * (2 if is_head else 1)
         saved = SavedForBackward(count=len(mine), size_bytes=16_384 * len(mine), largest=mine)
         memory = Memory(peak_bytes=130_000_000 if is_head else 100_000_000, saved=None if eager else saved)
-        trials.append(trial.model_copy(update={"schema_": SCHEMAS[3], "memory": memory}))
+        trials.append(trial.model_copy(update={"memory": memory}))
     save_trials(sqlite_database, trials)
     comparison = compared(sqlite_database)
     explained = explanations(sqlite_database, comparison)
@@ -188,8 +187,7 @@ def traced_history(**sources: str):
         if (trial.workload.name, trial.strategy.name) == ("mlp", "default") and trial.run_id in sources:
             code = [GeneratedSource(hash="ab", source=sources[trial.run_id])]
             trace = Trace(directory="traces/T", size_bytes=9, sources=code)
-            update = {"trace": trace, "schema_": SCHEMAS[2]}
-            trials[number] = trial.model_copy(update=update)
+            trials[number] = trial.model_copy(update={"trace": trace})
     return trials
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compilewatch.db.engine.migrations import OLDEST
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.data_version import data_version
@@ -76,7 +77,7 @@ def test_a_restored_database_holds_what_was_backed_up(
 
 
 def test_a_backup_of_an_older_release_is_upgraded_on_the_way(tmp_path: Path) -> None:
-    old = ROOT / "tests" / "db" / "schemas" / "0001.db"
+    old = ROOT / "tests" / "db" / "schemas" / f"{OLDEST}.db"
     before = old.read_bytes()
     assert restore(old, f"sqlite:///{tmp_path / 'new.db'}") > 0
     assert sound_trials(tmp_path / "new.db")

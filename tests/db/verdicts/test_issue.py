@@ -14,7 +14,7 @@ from compilewatch.db.records.evidence import Bisection, Failure, FailureKind
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people.issues import IssueScript, ScriptRun
 from compilewatch.db.records.sampling_facts import Profile
-from compilewatch.db.records.trial import SCHEMAS, Status, Trial
+from compilewatch.db.records.trial import Status, Trial
 from compilewatch.db.store.people.issue_scripts import save_issue_script
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts import gateway
@@ -141,9 +141,7 @@ def test_a_failure_names_what_bisection_found_without_another_build(sqlite_datab
         spent_ns=1,
     )
     failure = Failure(kind=FailureKind.WRONG_RESULT, message="Output 0 is wrong.\nMore", bisection=found)
-    head = stored(
-        sqlite_database, 1.0, schema_=SCHEMAS[3], status=Status.FAILED, failure=failure, host_samples_ns=[]
-    )
+    head = stored(sqlite_database, 1.0, status=Status.FAILED, failure=failure, host_samples_ns=[])
     text = text_of(sqlite_database, issue_sides(sqlite_database, head.trial_id))
     assert text.startswith("### mlp with default: wrong result with torch 2.12.0")
     assert "- Wrong result: Output 0 is wrong.\n" in text

@@ -46,10 +46,8 @@ def _at(trial: Trial, commit: str | None, *, dirty: bool) -> Trial:
         return trial
     code = Code(commit=commit, dirty=dirty, source_hash=commit[:16])
     timing = make_timing("host", headline="samples")
-    fields = {"schema": "compilewatch.trial/3", "code": code, "timing": timing}
-    return Trial(
-        **trial.model_dump(exclude={"schema_", "host_samples_ns", "control_host_samples_ns"}) | fields
-    )
+    fields = {"code": code, "timing": timing}
+    return Trial(**trial.model_dump() | fields)
 
 
 def gate(url: str, *arguments: str) -> int:

@@ -161,12 +161,10 @@ class Fleet:
 def _at(trial: Trial, run_id: str, commit: str, *, is_dirty: bool) -> Trial:
     code = Code(commit=commit, dirty=is_dirty, source_hash=commit[:16])
     timing = make_timing("host", headline="samples")
-    fields = {"schema": "compilewatch.trial/3", "code": code, "timing": timing, "run_id": run_id}
+    fields = {"code": code, "timing": timing, "run_id": run_id}
     # Short enough that two jobs on one device take turns.
     fields["ended_at"] = trial.started_at + timedelta(seconds=20)
-    return Trial(
-        **trial.model_dump(exclude={"schema_", "host_samples_ns", "control_host_samples_ns"}) | fields
-    )
+    return Trial(**trial.model_dump() | fields)
 
 
 @pytest.fixture

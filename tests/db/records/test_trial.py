@@ -1,4 +1,4 @@
-"""Records of two versions: each keeps its own fields, its bytes and its place in the tables."""
+"""Records: what one may hold, its bytes, and its place in the tables."""
 
 import io
 import json
@@ -21,14 +21,9 @@ from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     Code,
-    HostState,
-    Numerics,
-    NumericsStatus,
     Trial,
     compile_threads_of,
     parse_trial,
-    trial_schema,
-    version_of,
 )
 from compilewatch.db.store.retention import compact_samples
 from compilewatch.db.store.trial_rows import trial_rows
@@ -40,9 +35,9 @@ H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"
 
 
 def cpu_trial(**overrides: Any) -> Trial:
-    """The second version on a CPU: the samples of the first, and how they were timed."""
-    fields = {"schema": "compilewatch.trial/2", "timing": make_timing("host", headline="samples")}
-    return make_trial(machine="cpu-box", **(fields | overrides))
+    """Samples, and how they were timed."""
+    fields = {"timing": make_timing("host", headline="samples"), "machine": "cpu-box"}
+    return make_trial(**(fields | overrides))
 
 
 def lines(database: Database) -> list[bytes]:
@@ -51,7 +46,7 @@ def lines(database: Database) -> list[bytes]:
     return output.getvalue().splitlines()
 
 
-def test_the_second_version_comes_back_as_it_was(database: Database) -> None:
+def test_the_times_of_a_gpu_come_back_as_they_were(database: Database) -> None:
     trials = [make_timed(), make_timed(control_device_ns=None, headline="wall_pipelined"), cpu_trial()]
     save_trials(database, trials)
     for trial in trials:
@@ -61,10 +56,9 @@ def test_the_second_version_comes_back_as_it_was(database: Database) -> None:
     assert find_damage(database) == []
 
 
-def test_the_third_version_holds_the_code(sqlite_database: Database) -> None:
+def test_a_record_holds_the_code(sqlite_database: Database) -> None:
     code = {"commit": "0123456789abcdef" * 2 + "01234567", "dirty": True, "source_hash": "0" * 16}
-    fields = {"schema": "compilewatch.trial/3", "code": code}
-    trials = [make_timed(**fields), cpu_trial(schema="compilewatch.trial/3", code={}), make_timed()]
+    trials = [make_timed(code=code), cpu_trial(code={}), make_timed()]
     save_trials(sqlite_database, trials)
     assert [parse_trial(line) for line in lines(sqlite_database)] == trials
     frame = trials_frame(sqlite_database).set_index("trial_id")
@@ -83,7 +77,7 @@ def test_the_third_version_holds_the_code(sqlite_database: Database) -> None:
 @pytest.mark.parametrize(
     "file", ["smoke-5-trials.jsonl", "standard-part.jsonl", "upgrade-2.11-2.13.jsonl", "profiles.jsonl"]
 )
-def test_a_record_of_the_first_version_stays_one(sqlite_database: Database, file: str) -> None:
+def test_a_measured_record_stays_as_it_was(sqlite_database: Database, file: str) -> None:
     """Byte by byte, through the database and back; and it is known when it comes again."""
     written = (H100 / file).read_bytes().splitlines()
     first = import_paths(sqlite_database, [H100 / file])
@@ -93,33 +87,31 @@ def test_a_record_of_the_first_version_stays_one(sqlite_database: Database, file
     assert (again.new, sum(found.known for found in again.files)) == (0, len(written))
 
 
-def test_the_content_of_the_first_version_is_the_one_that_earlier_releases_stored() -> None:
-    """As the release before the second version computed it."""
+def test_the_content_is_the_one_that_earlier_releases_stored() -> None:
+    """As the release before the four times of a GPU computed it."""
     trial = make_trial(trial_id="one", run_id="run")
-    assert trial_rows(trial).row["content_hash"] == CONTENT_OF_THE_FIRST_VERSION
+    assert trial_rows(trial).row["content_hash"] == CONTENT
 
 
-CONTENT_OF_THE_FIRST_VERSION = "7f774b90bfacbca20caa2a6cd9d298c3"
+CONTENT = "7f774b90bfacbca20caa2a6cd9d298c3"
 
 
 def damaged() -> Iterator[tuple[dict[str, Any], str]]:
     """Changes to a record, and what is wrong with it then."""
     gpu, first, cpu = (json.loads(each.to_json()) for each in (make_timed(), make_trial(), cpu_trial()))
     timing = gpu["timing"]
-    yield first | {"device_ns": [1]}, "device_ns belongs to compilewatch.trial/2"
-    yield first | {"timing": timing}, "timing belongs to compilewatch.trial/2"
-    yield gpu | {"host_samples_ns": [1]}, "host_samples_ns belongs to compilewatch.trial/1"
+    yield first | {"device_ns": [1]}, "device_ns needs a timing"
+    yield first | {"timing": timing}, "samples_ns must be empty"
+    yield gpu | {"host_samples_ns": [1]}, "host_samples_ns must be empty"
+    yield cpu | {"control_host_samples_ns": [1]}, "host_samples_ns must be empty"
     yield gpu | {"samples_ns": [1]}, "samples_ns must be empty"
     yield gpu | {"wall_sync_ns": []}, "needs wall_sync_ns or summary"
     yield gpu | {"timing": None, "samples_ns": [1]}, "device_ns needs a timing"
     yield cpu | {"issue_ns": [1]}, "issue_ns needs a timing"
-    yield gpu | {"schema": "compilewatch.trial/4"}, "schema"
+    yield gpu | {"schema": "compilewatch.trial/2"}, "schema must be 'compilewatch.trial/1', not"
     code = {"commit": "a" * 40, "dirty": False, "source_hash": "b" * 16}
-    yield gpu | {"code": code}, "code belongs to compilewatch.trial/3"
-    newest = gpu | {"schema": "compilewatch.trial/3"}
-    yield newest | {"code": code | {"commit": "HEAD"}}, "commit"
-    yield newest | {"code": code | {"source_hash": "b" * 15}}, "source_hash"
-    yield newest | {"host_samples_ns": [1]}, "host_samples_ns belongs to compilewatch.trial/1"
+    yield gpu | {"code": code | {"commit": "HEAD"}}, "commit"
+    yield gpu | {"code": code | {"source_hash": "b" * 15}}, "source_hash"
     yield gpu | {"device_ns": [1.5]}, "device_ns"
     yield gpu | {"control_issue_ns": [-1]}, "control_issue_ns"
     yield gpu | {"timing": timing | {"headline": "device"}}, "headline"
@@ -132,7 +124,7 @@ def damaged() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 @pytest.mark.parametrize(("record", "problem"), [*damaged()])
-def test_what_is_no_record_of_its_version_is_refused_both_ways(record: dict[str, Any], problem: str) -> None:
+def test_what_is_no_record_is_refused(record: dict[str, Any], problem: str) -> None:
     line = json.dumps(record).encode()
     with pytest.raises(RecordError, match=problem):
         parse_trial(line)
@@ -148,7 +140,7 @@ def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Dat
         (pipelined, "wall_pipelined_ns", "cupti"),
     ):
         row = frame.loc[trial.trial_id]
-        assert (row["record_version"], row["timing_method"]) == (2, method)
+        assert (row["record_version"], row["timing_method"]) == (1, method)
         assert row["control_timing_method"] == method
         for name in (*DEVICE_TIMES, *CONTROL_TIMES):
             assert row[name] == statistics.median(getattr(trial, name))
@@ -160,10 +152,9 @@ def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Dat
     assert methods[host.trial_id] == "host"
     assert frame["timing_method"].isna()[published.trial_id]
     assert frame.loc[first.trial_id, [*DEVICE_TIMES, *CONTROL_TIMES]].isna().all()
-    assert frame["record_version"].to_dict()[first.trial_id] == 1
 
 
-def test_the_first_version_of_a_cpu_was_timed_by_the_host(sqlite_database: Database) -> None:
+def test_a_cpu_was_timed_by_the_host_before_it_was_recorded(sqlite_database: Database) -> None:
     machine = make_trial().machine.model_copy(update={"device": "cpu"})
     save_trials(sqlite_database, [make_trial(machine=machine), make_trial(failure="timeout")])
     assert sorted(trials_frame(sqlite_database)["timing_method"].fillna("none")) == ["host", "none"]
@@ -184,43 +175,11 @@ def test_forgotten_samples_leave_the_medians(database: Database) -> None:
     assert compacted.summary.latency_ns == round(stored or 0)
 
 
-def test_every_version_has_its_schema() -> None:
-    first, second = trial_schema(1), trial_schema(2)
-    assert first["properties"]["schema"]["const"] == "compilewatch.trial/1"
-    assert second["properties"]["schema"]["const"] == "compilewatch.trial/2"
-    new = {"timing", *DEVICE_TIMES, *CONTROL_TIMES}
-    assert set(second["properties"]) - set(first["properties"]) == new
-    assert set(first["properties"]) - set(second["properties"]) == {
-        "host_samples_ns",
-        "control_host_samples_ns",
-    }
-    third = trial_schema(3)
-    assert set(third["properties"]) - set(second["properties"]) == {"code"}
-    assert {"Code", "Bisection"} <= set(third["$defs"]) - set(second["$defs"])
-    assert {"Timing", "TimingSide", "Gate"} <= set(second["$defs"])
-    assert not {"Timing", "TimingSide", "Gate"} & set(first["$defs"])
-
-
-def test_a_part_has_only_what_its_version_has() -> None:
-    """What came with the second version is no field of the first, in a part of the record either."""
-    older = make_trial(numerics=Numerics(status=NumericsStatus.PASS), host_state=HostState(blocks=1))
-    document = json.loads(older.to_json())
-    assert version_of(older) == 1
-    assert "rms_exact" not in document["numerics"]
-    assert "launching_cpu" not in document["host_state"]
-    definitions = trial_schema(1)["$defs"]
-    assert "rms_exact" not in definitions["Numerics"]["properties"]
-    assert "rms_exact" in trial_schema(2)["$defs"]["Numerics"]["properties"]
-    document["numerics"]["rms_exact"] = 1.0
-    with pytest.raises(RecordError, match="rms_exact does not belong to"):
-        parse_trial(json.dumps(document))
-
-
 def test_what_was_compiled_before_the_number_was_recorded_was_compiled_with_one_thread() -> None:
     old = make_trial()
     assert compile_threads_of(old) == 1
     facts = old.compiler.model_copy(update={"compile_threads": 16, "compile_pool_size": 17})
-    new = make_trial(schema="compilewatch.trial/3", compiler=facts)
+    new = make_trial(compiler=facts)
     assert compile_threads_of(new) == 16
     untold = facts.model_copy(update={"compile_threads": None})
     assert compile_threads_of(new.model_copy(update={"compiler": untold})) is None
