@@ -1,11 +1,11 @@
-"""Process start to first result, one stacked bar per case, one colour per phase."""
+"""Process start to first result: a row for each model or strategy, with its cold start above its warm one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -13,22 +13,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compilewatch.dashboard.charts import style
-from compilewatch.dashboard.charts.phases import COLOURS, PHASES
+from compilewatch.dashboard.charts.phases import GROUP_OF, GROUPS, PHASES
 from compilewatch.dashboard.read.shaping import ColdStarts, labels_of
-from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import Groups, row_dicts
 from compilewatch.db.queries.cases.cold_start import PHASES as MEASURED
 from compilewatch.db.queries.cases.cold_start import UNATTRIBUTED
-from compilewatch.db.records.strategies import sort_key
-from compilewatch.db.records.trial import PhasesNs
+from compilewatch.db.records.trial import CacheState, PhasesNs
 
-_BAR = 13
-_ROW = 38
-MOST_CASES = 24
-"""More bars are no chart that anybody reads, and take a browser seconds."""
-# What the axis takes of the height, and a line of the legend, which has two phases on a phone.
-_AXIS_PX, _LEGEND_LINE_PX = 60, 21
+MOST_ROWS = 24
+"""More of them are no chart that anybody reads, and take a browser seconds."""
+# A row has a line for its name and one for each way to start; so much of the height takes the rest.
+_LINE_PX, _BETWEEN_PX, _AXIS_PX, _LEGEND_LINE_PX = 17, 9, 60, 21
+# Right of the bars, for their totals.
+_TOTAL_PX, _LETTER_PX = 92, 6.7
+_NAME = "name"
+"""The line of a row that has its name."""
 _CASE = ["workload", "strategy", "cache"]
 
 _PHASE_WORDS = [PHASES.get(phase, phase.replace("_", " ")) for phase in MEASURED]
@@ -63,7 +63,6 @@ def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
             "workload": [workload for workload, _, _ in names],
             "strategy": [strategy for _, strategy, _ in names],
             "cache": [cache for _, _, cache in names],
-            "case": [_case_name(*name) for name in names],
             "phase": [_PHASE_WORDS[number] for number in phase_of_bar],
             "place": _PLACES[phase_of_bar],
             "seconds": mean_ns / 1e9,
@@ -89,44 +88,14 @@ def _cases_of(
     return list(numbers), np.array(of_trial, dtype=np.int64)
 
 
-def _case_name(workload: str, strategy: str, cache: str) -> str:
-    """One row of the chart: the cache state is told where it is not the usual one."""
-    state = "" if cache in {"cold", "none"} else f" ({cache} cache)"
-    return f"{workload} · {strategy}{state}"
-
-
-def totals(rows: pd.DataFrame, known: Mapping[tuple[str, str, str], float]) -> pd.DataFrame:
-    """Per case where its bar ends and the text that stands there: the case's time to first result in `known`,
-    in ns by workload, strategy and cache state, else the sum of its phases.
-    """
-    ends = rows.groupby(["case", *_CASE], sort=False)["seconds"].sum().reset_index()
-    keys = zip(*(ends[name] for name in _CASE), strict=True)
-    texts = [
-        seconds_text(known.get(key, seconds * 1e9))
-        for key, seconds in zip(keys, ends["seconds"].tolist(), strict=True)
-    ]
-    return ends[["case", "seconds"]].assign(text=texts)
-
-
 def seconds_text(ns: float | None) -> str:
     """A time in the unit of the chart's axis: "104 s"."""
     return units.MISSING if pd.isna(ns) else f"{units.significant(float(ns) / 1e9)} s"
 
 
-class Drawn(NamedTuple):
-    """The bars that are drawn: their rows, the cases from top to bottom, the phases that they have, and what
-    to say of cases that are left out.
-    """
-
-    rows: pd.DataFrame
-    cases: tuple[str, ...]
-    phases: tuple[str, ...]
-    left_out: str
-
-
-def bars(cases: pd.DataFrame, starts: ColdStarts) -> Drawn:
-    """The bars of `cases`; `starts` are of other cases too."""
-    return drawn(frame_of(cases, starts))
+def base_of(strategy: str, cache: str) -> str:
+    """The strategy whatever its cache held: "default" of "default+warm"."""
+    return strategy.replace(f"+{cache}", "")
 
 
 def frame_of(cases: pd.DataFrame, starts: ColdStarts) -> pd.DataFrame:
@@ -135,70 +104,206 @@ def frame_of(cases: pd.DataFrame, starts: ColdStarts) -> pd.DataFrame:
     return frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels_of(cases))
 
 
-def drawn(rows: pd.DataFrame) -> Drawn:
-    """All cases of `frame`, strategies of a workload beside each other; of more than `MOST_CASES` those that
-    take longest, longest first.
+class Drawn(NamedTuple):
+    """What is drawn: the segments of all bars, the end of each bar, the rows from top to bottom with their
+    names, the ways to start that they have, and what to say of rows that are left out.
     """
-    sums = rows.groupby("case", sort=False)["seconds"].sum()
-    if len(sums) > MOST_CASES:
-        cases = tuple(sums.nlargest(MOST_CASES).index)
-        rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
-        left_out = f"The {MOST_CASES} slowest of {units.plural(len(sums), 'case')}."
-    else:
-        ordered = row_dicts(rows[["workload", "strategy", "case"]])
-        ordered.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
-        cases, left_out = tuple(dict.fromkeys(row["case"] for row in ordered)), ""
-    present = set(rows["phase"])
-    phases = tuple(name for name in dict.fromkeys(PHASES.values()) if name in present)
-    return Drawn(_with_texts(rows), cases, phases, left_out)
+
+    segments: pd.DataFrame
+    ends: pd.DataFrame
+    names: pd.DataFrame
+    starts: tuple[str, ...]
+    left_out: str
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Their keys."""
+        return tuple(self.names["row"])
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Of phases, those that a bar has."""
+        present = set(self.segments["group"])
+        return tuple(group for group in GROUPS if group in present)
 
 
-def _with_texts(rows: pd.DataFrame) -> pd.DataFrame:
-    """`rows` with their figures as texts, which most cases need not be given: they are not drawn."""
-    return rows.drop(columns=["share", "mean_ns", "trials"]).assign(
-        share_text=[units.percent(share) for share in rows["share"].tolist()],
-        seconds_text=[seconds_text(mean_ns) for mean_ns in rows["mean_ns"].tolist()],
-        trials_text=[units.count(trials) for trials in rows["trials"].tolist()],
+def drawn(
+    rows: pd.DataFrame,
+    known: Mapping[tuple[str, str, str], float],
+    named: Mapping[tuple[str, str], str],
+    most: int = MOST_ROWS,
+) -> Drawn:
+    """A row for each workload and strategy in `named`, by what it is called, of more than `most` those that
+    take longest cold; the longest first.
+
+    `rows` as `frame` has them, `known` times to first result in ns by workload, strategy and cache state,
+    which stand at the end of a bar, else the sum of its phases.
+    """
+    bars: dict[str, dict[str, pd.DataFrame]] = {}
+    for key, phases in rows.groupby(_CASE, sort=False):
+        workload, strategy, cache = map(str, key)
+        row = named.get((workload, base_of(strategy, cache)))
+        if row is not None:
+            # Eager has no cache to be filled.
+            start = CacheState.COLD.value if cache == CacheState.NONE else cache
+            bars.setdefault(row, {})[start] = phases
+    longest = sorted(bars, key=lambda row: -_seconds(bars[row]))[:most]
+    ways = [state.value for state in CacheState if any(state.value in bars[row] for row in longest)]
+    segments = [
+        segment
+        for row in longest
+        for way in ways
+        if way in bars[row]
+        for segment in _segments(row, way, bars[row][way])
+    ]
+    ends = [_end(row, way, bars[row][way], known) for row in longest for way in ways if way in bars[row]]
+    more = f"The {most} slowest of {units.plural(len(bars), 'row')}." if len(bars) > most else ""
+    return Drawn(
+        pd.DataFrame(segments, columns=_SEGMENT),
+        pd.DataFrame(ends, columns=_END),
+        pd.DataFrame({"row": longest, "start": _NAME}),
+        tuple(ways),
+        more,
     )
 
 
+_SEGMENT = [
+    *("row", "start", "group", "place", "left", "right", "label", "short", "text_ink"),
+    *("case", "seconds_text", "share_text", "phases_text", "trials_text"),
+]
+_END = ["row", "start", "seconds", "text", "workload", "strategy", "phase", "share"]
+
+
+def _seconds(bars: Mapping[str, pd.DataFrame]) -> float:
+    """Of the cold start, else of the first that is known."""
+    start = CacheState.COLD.value if CacheState.COLD.value in bars else next(iter(bars))
+    return float(bars[start]["seconds"].sum())
+
+
+def _segments(row: str, start: str, phases: pd.DataFrame) -> list[dict[str, object]]:
+    """The groups of phases of a bar, in order, the largest phase written in the one that it is of."""
+    known = row_dicts(phases)
+    largest = max(known, key=lambda phase: phase["seconds"])
+    found, left = [], 0.0
+    for group in GROUPS:
+        mine = sorted(
+            (phase for phase in known if GROUP_OF[phase["phase"]] == group), key=lambda phase: phase["place"]
+        )
+        if not mine:
+            continue
+        seconds = sum(phase["seconds"] for phase in mine)
+        share = units.percent(largest["share"]) if largest in mine else ""
+        found.append(
+            {
+                "row": row,
+                "start": start,
+                "group": group,
+                "left": left,
+                "right": left + seconds,
+                "label": f"{largest['phase']} {share}" if share else "",
+                "short": str(largest["phase"]) if share else "",
+                "text_ink": GROUPS[group][1],
+                "case": f"{mine[0]['workload']} · {mine[0]['strategy']}",
+                "seconds_text": seconds_text(seconds * 1e9),
+                "share_text": units.percent(sum(phase["share"] for phase in mine)),
+                "phases_text": ", ".join(
+                    f"{phase['phase']} {seconds_text(phase['mean_ns'])}" for phase in mine
+                ),
+                "trials_text": units.count(max(phase["trials"] for phase in mine)),
+            }
+        )
+        left += seconds
+    return found
+
+
+def _told(phase: Mapping[str, Any]) -> str:
+    return f"{phase['phase']} {seconds_text(phase['mean_ns'])}"
+
+
+def _end(
+    row: str, start: str, phases: pd.DataFrame, known: Mapping[tuple[str, str, str], float]
+) -> dict[str, object]:
+    """Where a bar ends, the text that stands there, and its largest phase; that of no first call has none."""
+    first = row_dicts(phases)[0]
+    key = first["workload"], first["strategy"], first["cache"]
+    seconds = float(phases["seconds"].sum())
+    way = "" if first["cache"] == CacheState.NONE else f" {start}"
+    largest = row_dicts(phases.sort_values("seconds"))[-1]
+    told = bool(set(phases["phase"]) & _OF_FIRST_CALL)
+    return {
+        "row": row,
+        "start": start,
+        "seconds": seconds,
+        "text": f"{seconds_text(known.get(key, seconds * 1e9))}{way}",
+        "workload": first["workload"],
+        "strategy": first["strategy"],
+        "phase": largest["phase"] if told else None,
+        "share": largest["share"],
+    }
+
+
+def finding(found: Drawn) -> str:
+    """The slowest start and the phase that takes most of it, of those whose first call is known.
+
+    `found` has the slowest row first.
+    """
+    if found.ends.empty:
+        return "No cold start is known"
+    told = found.ends[found.ends["phase"].notna()]
+    if told.empty:
+        return "No time to first result is known: no case tells its first call"
+    slowest = row_dicts(told)[0]
+    share = units.percent(slowest["share"])
+    needs = f"{slowest['workload']} · {slowest['strategy']} needs {slowest['text']} to its first result"
+    return f"{needs}; {slowest['phase']} is {share} of it"
+
+
 @lru_cache(maxsize=64)
-def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
-    """Bars over the frame `main`, with the case's name above each and its total at the end (`totals`).
+def spec(rows: tuple[str, ...], starts: tuple[str, ...], groups: tuple[str, ...], end: float) -> style.Spec:
+    """Bars over the frame `main` (segments), names of rows (`names`) and totals (`ends`); the axis ends at
+    `end` seconds.
 
     Names above the bars leave these the whole width, which a phone needs.
     """
-    height = _ROW * len(cases) + _AXIS_PX + _LEGEND_LINE_PX * math.ceil(len(phases) / 2)
-    rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
-    y = alt.Y("case:N", sort=list(cases), axis=None, scale=rows)
-    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=height))
+    row_px = _LINE_PX * (1 + len(starts)) + _BETWEEN_PX
+    height = row_px * len(rows) + _AXIS_PX + _LEGEND_LINE_PX * math.ceil(len(groups) / 2)
+    between = _BETWEEN_PX / row_px
+    bands = alt.Scale(domain=list(rows), paddingInner=between, paddingOuter=between / 2)
+    y = alt.Y("row:N", sort=list(rows), axis=None, scale=bands)
+    lines = alt.YOffset("start:N", scale=alt.Scale(domain=[_NAME, *starts], paddingInner=0.12))
+    across = alt.ExprRef(expr=f"width - {_TOTAL_PX}")
+    seconds = alt.Scale(domain=[0, end], nice=False, range=[0, across])
+    x = alt.X(
+        "left:Q",
+        title="Time since process start (s)",
+        scale=seconds,
+        axis=alt.Axis(tickCount=6, grid=True, titleAnchor="start"),
+    )
+    layers = [_bars(x, y, lines, groups), *_labels(seconds, y, lines, end), *_texts(seconds, y, lines)]
+    return style.spec_of(alt.layer(*layers).properties(height=height))
 
 
-def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
-    colours = [COLOURS.get(phase, theme.GREY) for phase in phases]
+def _bars(x: alt.X, y: alt.Y, lines: alt.YOffset, groups: tuple[str, ...]) -> alt.Chart:
     bars: alt.Chart = (
         alt.Chart(style.data("main"))
-        .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)
+        .mark_bar(stroke=None)
         .encode(
-            x=alt.X(
-                "seconds:Q",
-                stack="zero",
-                title="Time since process start (s)",
-                axis=alt.Axis(tickCount=6, grid=True),
-            ),
+            x=x,
+            x2="right",
             y=y,
+            yOffset=lines,
             color=alt.Color(
-                "phase:N",
+                "group:N",
                 title=None,
-                scale=alt.Scale(domain=list(phases), range=colours),
-                legend=style.top_legend(7),
+                scale=alt.Scale(domain=list(groups), range=[GROUPS[group][0] for group in groups]),
+                legend=style.top_legend(6),
             ),
-            order=alt.Order("place:Q"),
             tooltip=style.text_tooltip(
                 case="Case",
-                phase="Phase",
+                group="Phases",
                 seconds_text="Mean",
                 share_text="Share of the bar",
+                phases_text="Of it",
                 trials_text="Trials (n)",
             ),
         )
@@ -206,38 +311,32 @@ def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
     return bars
 
 
-def _texts(y: alt.Y) -> list[alt.Chart]:
-    """The name above each bar and the total at its end."""
-    base = style.inked("totals")
-    names = base.mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False).encode(
-        x=alt.value(2), y=y, text="case:N", fill=style.ink_fill()
+def _labels(seconds: alt.Scale, y: alt.Y, lines: alt.YOffset, end: float) -> list[alt.Chart]:
+    """The largest phase in its bar, without its share where that has no room."""
+    px = f"(datum.right - datum.left) / {end} * (width - {_TOTAL_PX})"
+    fits = "{px} > {letter} * length(datum.{text}) + 6"
+    wide, narrow = (fits.format(px=px, letter=_LETTER_PX, text=text) for text in ("label", "short"))
+    return [
+        alt.Chart(style.data("main"))
+        .transform_filter(f"datum.label && datum.text_ink == '{ink}'")
+        .transform_calculate(
+            middle="(datum.left + datum.right) / 2",
+            written=f"{wide} ? datum.label : {narrow} ? datum.short : ''",
+        )
+        .mark_text(align="center", baseline="middle", dy=1, fontSize=11, fill=ink, aria=False)
+        .encode(x=alt.X("middle:Q", scale=seconds), y=y, yOffset=lines, text="written:N")
+        for ink in ("black", "white")
+    ]
+
+
+def _texts(seconds: alt.Scale, y: alt.Y, lines: alt.YOffset) -> list[alt.Chart]:
+    """The name above the bars and the total at the end of each."""
+    names = style.inked("names").mark_text(align="left", baseline="middle", fontSize=12, aria=False)
+    ends = style.inked("ends").mark_text(
+        align="left", baseline="middle", dx=6, fontSize=12, fontWeight=600, aria=False
     )
-    middle = _BAR / 2 + 1
-    ends = base.mark_text(
-        align="left", baseline="middle", dx=6, dy=middle, fontSize=12, fontWeight=600, aria=False
-    ).encode(
-        x="seconds:Q",
-        y=y,
-        text="text:N",
-        fill=style.ink_fill(),
-    )
-    return [names, ends]
-
-
-def finding(rows: pd.DataFrame, ends: pd.DataFrame) -> str:
-    """The slowest case and the phase that takes most of it, of those whose first call is known.
-
-    `rows` as `drawn` has them, `ends` as `totals`.
-    """
-    if rows.empty:
-        return "No cold start is known"
-    phased = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
-    if phased.empty:
-        return "No time to first result is known: no case tells its first call"
-    sums = phased.groupby("case")["seconds"].sum()
-    slowest = str(sums.idxmax())
-    inside = phased[phased["case"] == slowest]
-    leading = inside.sort_values("seconds").iloc[-1]
-    share = units.percent(leading["seconds"] / sums[slowest])
-    needs = ends.loc[ends["case"] == slowest, "text"].iloc[0]
-    return f"{slowest} needs {needs} to its first result; {leading['phase']} is {share} of it"
+    ink = style.ink_fill()
+    return [
+        names.encode(x=alt.value(2), y=y, yOffset=lines, text="row:N", fill=ink),
+        ends.encode(x=alt.X("seconds:Q", scale=seconds), y=y, yOffset=lines, text="text:N", fill=ink),
+    ]

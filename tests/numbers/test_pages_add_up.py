@@ -211,9 +211,10 @@ def check_cold_start(page: PageContent) -> None:
     frames = charts(page)["cold-start-bars"]
     if not len(frames.get("main", ())):
         return
-    sums = frames["main"].groupby("case")["seconds"].sum().to_dict()
-    for row in rows(frames["totals"]):
-        assert math.isclose(sums[row["case"]], row["seconds"], rel_tol=0.02), row
+    main = frames["main"]
+    sums = (main["right"] - main["left"]).groupby([main["row"], main["start"]]).sum().to_dict()
+    for row in rows(frames["ends"]):
+        assert math.isclose(sums[row["row"], row["start"]], row["seconds"], rel_tol=0.02), row
 
 
 def check_trends(page: PageContent) -> None:

@@ -154,7 +154,7 @@ def _starts(cases: pd.DataFrame) -> _Starts:
     """Cold and warm are different questions: no mean is over both."""
     first, cache = cases["time_to_first_result_ns"], cases["cache"].astype(str)
     # Their strategies whatever the cache held.
-    bases = [name.replace(f"+{held}", "") for name, held in zip(cases["strategy"], cache, strict=True)]
+    bases = list(map(charts.base_of, cases["strategy"], cache))
     known = cases.assign(base=bases)
     known = known[first.notna() & (cases["strategy"] != EAGER.name)]
     cold = known[known["cache"] == CacheState.COLD]

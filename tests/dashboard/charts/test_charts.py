@@ -58,7 +58,7 @@ def _specs() -> dict[str, Callable[[], dict]]:
             (False, True),
             sizes.Panel("batch size", "Throughput", (1, 8), (1.0, 90.0), (30, 20)),
         ),
-        "cold start": partial(cold_start.spec, ("a · eager",), ("import torch", "dynamo")),
+        "cold start": partial(cold_start.spec, ("a · default",), ("cold", "warm"), ("import", "trace"), 9.0),
         "samples": partial(samples.over_time, STRATEGIES[:2]),
         "histogram": partial(samples.histogram, STRATEGIES[:2]),
     }

@@ -1,4 +1,4 @@
-"""The page of cold starts over more cases than a chart has room for."""
+"""Cold starts: a row for each model, cold above warm, in groups of phases."""
 
 from __future__ import annotations
 
@@ -9,60 +9,134 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from compilewatch.dashboard.charts.cold_start import MOST_CASES, drawn, frame, seconds_text
+from compilewatch.dashboard.charts.cold_start import MOST_ROWS, seconds_text
+from compilewatch.dashboard.charts.phases import GROUP_OF, GROUPS, PHASES
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.cold_start import content as cold_start
-from compilewatch.dashboard.parts.parts import Chart, Table
+from compilewatch.dashboard.parts.parts import Chart, PageContent, Table
 from compilewatch.dashboard.read.data import read_choices
-from compilewatch.dashboard.read.shaping import with_phases
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.cases.cold_start import cold_starts
-from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.trial import ColdStart, NumericsStatus
-from tests.builders import make_history, make_imported, make_numerics, make_trial
+from compilewatch.db.queries.cases.cold_start import PHASES as MEASURED
+from compilewatch.db.records.trial import CacheState, ColdStart, NumericsStatus, PhasesNs, Trial
+from tests.builders import SECOND, make_history, make_imported, make_numerics, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.interchange.trace_logs import whole_recording
 
-STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
-WORKLOADS = tuple(f"model-{number}" for number in range(7))
-CASES = len(STRATEGIES) * len(WORKLOADS)
+MODELS = tuple(f"model-{number:02d}" for number in range(MOST_ROWS + 2))
+
+
+def content_here(**link: object) -> PageContent:
+    machine = read_choices().newest_machine
+    return cold_start.page(Link(page=Page.COLD_START, machine=machine, **link))  # type: ignore[arg-type]
+
+
+def frames(page: PageContent) -> dict[str, pd.DataFrame]:
+    (chart,) = (part for part in page.parts if isinstance(part, Chart))
+    return chart.chart.frames
+
+
+def started(workload: str, seconds: dict[str, float], kernels: float = 0.5, **fields: object) -> list[Trial]:
+    """Three trials a strategy, eager among them, of so many seconds to the first result; `kernels` is the
+    share of compiling kernels.
+    """
+    trials = []
+    for name, total_s in seconds.items():
+        base, _, cache = name.partition("+")
+        strategy = make_strategy(base)
+        if cache:
+            strategy = strategy.model_copy(update={"name": name, "cache": CacheState(cache)})
+        total = int(total_s * SECOND)
+        known = {"kernel_compile": int(kernels * total), "dynamo": total // 10, "other": total // 20}
+        start = ColdStart(
+            import_torch_ns=total // 10,
+            first_call_ns=sum(known.values()),
+            phases_ns=PhasesNs(**known) if base != "eager" else None,
+            total_ns=total,
+        )
+        trials += [
+            make_trial(
+                workload=workload,
+                strategy=strategy,
+                run_id="starts",
+                trial_id=f"{workload}-{base}-{cache or 0}-{nth}",
+                cold_start=start,
+                seed=nth,
+                **fields,
+            )
+            for nth in range(3)
+        ]
+    return trials
+
+
+def test_a_row_a_model_with_cold_above_warm_the_slowest_first(store: Store) -> None:
+    store(
+        [
+            *started("quick", {"eager": 1, "default": 4, "default+warm": 2}),
+            *started("slow", {"eager": 1.5, "default": 9, "default+warm": 3, "max-autotune": 80}),
+        ]
+    )
+    shown = frames(content_here())
+    assert list(shown["names"]["row"]) == ["slow · default (eager 1.50 s)", "quick · default (eager 1.00 s)"]
+    ends = shown["ends"][["start", "text"]].to_records(index=False).tolist()
+    assert ends == [
+        ("cold", "9.00 s cold"),
+        ("warm", "3.00 s warm"),
+        ("cold", "4.00 s cold"),
+        ("warm", "2.00 s warm"),
+    ]
+
+
+def test_of_one_model_each_strategy_has_a_row(store: Store) -> None:
+    store(started("slow", {"eager": 1.5, "default": 9, "default+warm": 3, "max-autotune": 80}))
+    page = content_here(focus="slow")
+    assert list(frames(page)["names"]["row"]) == ["max-autotune", "default", "eager"]
+    assert frames(page)["ends"]["text"].tolist() == ["80.0 s cold", "9.00 s cold", "3.00 s warm", "1.50 s"]
+    (chart,) = (part for part in page.parts if isinstance(part, Chart))
+    assert chart.chart.finding == (
+        "slow · max-autotune needs 80.0 s cold to its first result; kernel compile is 50.0 % of it"
+    )
+
+
+def test_phases_stand_in_groups_with_the_largest_written_in_its_own(store: Store) -> None:
+    store(started("slow", {"default": 10}, kernels=0.6))
+    shown = frames(content_here(focus="slow"))["main"]
+    # By hand, of 10 s: torch 1, dynamo 1, kernels 6, other .5, and 1.5 that no phase tells.
+    assert list(zip(shown["group"], shown["left"], shown["right"], strict=True)) == [
+        ("import", 0.0, pytest.approx(1)),
+        ("trace", pytest.approx(1), pytest.approx(2)),
+        ("kernels", pytest.approx(2), pytest.approx(8)),
+        ("first run", pytest.approx(8), pytest.approx(8.5)),
+        ("unattributed", pytest.approx(8.5), pytest.approx(10)),
+    ]
+    assert shown["label"].tolist() == ["", "", "kernel compile 60.0 %", "", ""]
+    assert shown["phases_text"].tolist()[2:4] == ["kernel compile 6.00 s", "other 0.500 s"]
+
+
+def test_every_phase_is_of_one_group() -> None:
+    assert set(PHASES) == set(MEASURED)
+    assert set(GROUP_OF.values()) == set(GROUPS)
 
 
 @pytest.fixture(scope="module")
-def many_cases_url(store_once: Store) -> str:
-    trials = make_history(workloads=WORKLOADS, strategies=STRATEGIES, builds=("2.13.0",))
-    return store_once([*trials, make_trial(workload="slow-start", compile_ns=90_000_000_000)])
+def many_models_url(store_once: Store) -> str:
+    return store_once(make_history(workloads=MODELS, builds=("2.13.0",)))
 
 
-@pytest.fixture
-def many_cases(many_cases_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(DATABASE, many_cases_url)
-    return many_cases_url
-
-
-def test_the_slowest_cases_have_bars_and_the_table_has_all(many_cases: str) -> None:
+def test_the_slowest_have_rows_and_the_table_has_all(
+    many_models_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, many_models_url)
     page = opened(Link(page=Page.COLD_START))
-    assert f"The {MOST_CASES} slowest of {CASES + 1} cases. The table has all" in texts(page)
+    assert f"The {MOST_ROWS} slowest of {len(MODELS)} rows. The table has all" in texts(page)
     (table,) = page.dataframe
-    assert len(table.value) == CASES + 1
+    assert len(table.value) == 2 * len(MODELS)
     shown = json.loads(table.proto.columns)
     assert [shown[name]["label"] for name in ("first", "cost")] == ["First result (s)", "Compile cost (s)"]
-
-
-def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: str) -> None:
-    with open_database(many_cases, read_only=True) as database:
-        trials = trials_frame(database)
-        starts = with_phases(trials, cold_starts(database, list(trials["trial_id"])))
-        every = frame(starts, dict(zip(trials["workload_id"], trials["workload"], strict=True)))
-    found = drawn(every)
-    sums = every.groupby("case")["seconds"].sum()
-    shown = found.rows.groupby("case")["seconds"].sum()[list(found.cases)]
-    assert len(found.cases) == MOST_CASES
-    assert found.cases[0] == "slow-start · default"
-    assert list(shown) == sorted(shown, reverse=True)
-    assert shown.min() >= sums.drop(shown.index).max()
-    assert shown.to_dict() == pytest.approx(sums[shown.index].to_dict())
+    drawn = frames(content_here())
+    sums = drawn["ends"]["seconds"].tolist()
+    assert len(drawn["names"]) == MOST_ROWS
+    assert sums == sorted(sums, reverse=True)
 
 
 def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(store: Store) -> None:
@@ -72,7 +146,7 @@ def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(store: Stor
     assert "No time to first result is known: no case tells its first call" in texts(page)
     store([make_trial(workload="measured", compile_ns=2_000_000_000)])
     assert re.search(
-        r"measured · default needs \S+ s to its first result", texts(opened(Link(page=Page.COLD_START)))
+        r"measured · default needs \S+ s cold to its first result", texts(opened(Link(page=Page.COLD_START)))
     )
 
 
@@ -86,8 +160,8 @@ def test_a_wrong_result_has_neither_a_bar_nor_a_number(store: Store) -> None:
     (table,) = (part for part in page.parts if isinstance(part, Table))
     first = dict(zip(table.frame["strategy"], table.frame["first"], strict=True))
     assert pd.isna(first["max-autotune"])
-    assert set(chart.chart.frames["main"]["strategy"]) == {right.strategy.name}
-    assert chart.chart.frames["totals"]["text"].tolist() == [seconds_text(first[right.strategy.name])]
+    assert chart.chart.frames["names"]["row"].tolist() == [right.strategy.name]
+    assert chart.chart.frames["ends"]["text"].tolist() == [f"{seconds_text(first[right.strategy.name])} cold"]
 
 
 def test_production_stands_beside_the_benchmark(store: Store, tmp_path: Path) -> None:
