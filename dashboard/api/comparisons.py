@@ -15,8 +15,6 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.history.machine import EventGroup
 from compilewatch.db.judge.results import ChangeEvent, Comparison, Row, Tally
-from compilewatch.db.metrics.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
-from compilewatch.db.metrics.break_even_rows import break_even_document
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
@@ -26,13 +24,15 @@ from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.units import NEVER
 from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
+from compilewatch.db.verdicts.break_even_rows import break_even_document, break_even_rows
 from compilewatch.db.verdicts.sides import resolve_sides
 from compilewatch.db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
 from compilewatch.db.verdicts.steps import machine_steps
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 
-# One row of `db.metrics.break_even_rows`.
+# One row of `db.verdicts.break_even_rows`.
 _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "workload": {"type": "string"},
     "workload_id": {"type": "string", "description": "Tells workloads of one name apart."},
@@ -156,7 +156,10 @@ def break_even(database: Database, values: Values) -> Answer:
     builds = of_newest_builds(database, filters_asked({**values, "strategy": ()}))
     cases = (with_strategies(cases_of(database, each), values["strategy"]) for each in builds)
     hourly = None if values["price"] is None else Decimal(str(values["price"]))
-    document = break_even_document(cases, values["steps"], values["restarts"], hourly)
+    rows = [
+        row for each in cases for row in break_even_rows(each, values["steps"], values["restarts"], hourly)
+    ]
+    document = break_even_document(rows, values["steps"], values["restarts"])
     return Answer(document, document["rows"], list(_BREAK_EVEN_ROW))
 
 

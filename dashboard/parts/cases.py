@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,49 +17,59 @@ from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
-from compilewatch.db.metrics.throughput import items_of
-from compilewatch.db.records.marks import bound_cell
-from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.verdicts.case_view import DOORS, Cell, Door
 from compilewatch.db.verdicts.noise_words import smallest_change
-
-CASE = {"workload": parts.WORKLOAD, "strategy": TableColumn("Strategy")}
-"""The columns that name a case."""
 
 NO_DIFFERENCE = "no difference shown"
 """In the place of a best strategy that none is shown to be."""
 
 NO_CASE = Empty("No case fits these filters.", "Widen them above.")
 
-SPEEDUP_INTERVAL = TableColumn("95 % interval", "interval", numeric=True, unit="ratio")
-BREAK_EVEN = {
-    "steps": TableColumn("Break-even", numeric=True, unit="steps", explained="Empty where it is no number."),
-    "pays_off": TableColumn(
-        "Pays off", explained="Never, unknown, or the least it can be, where no steps are shown."
-    ),
-}
-"""Break-even of a case as a number, and in a word where it is none: the cells of `repayment`."""
+_SHARED = {"workload": parts.WORKLOAD, **CASE_FACTS}
+"""Columns that tables of something else have too."""
 
-RATES = {
-    **parts.quantities("rate", {"rate": "Throughput", "eager_rate": "Eager throughput"}),
-    "item": TableColumn("Counts", explained="What throughput counts: the workload's items, else its batch."),
-}
-"""Throughput of both sides: the cells of `rates`."""
 
-COLUMNS = {
-    **CASE,
-    **RATES,
-    **parts.quantities("ratio", {"speedup": "Speedup"}),
-    "interval": SPEEDUP_INTERVAL,
-    **parts.quantities("ns", {"latency": "Latency", "eager": "Eager latency"}),
-    **CASE_FACTS,
-    **parts.quantities("ns", {"cost": "Compile cost"}),
-    **BREAK_EVEN,
-    **parts.quantities("ns", {"first": "Time to first result"}),
-    **parts.quantities("bytes", {"memory": "Peak memory"}),
-    "status": TableColumn("Status"),
-}
+def columns_of(door: Door) -> dict[str, TableColumn]:
+    """The columns of a table of cases by the names of their cells."""
+    return {
+        each.name: _SHARED.get(each.name)
+        or TableColumn(
+            each.heading,
+            "interval" if each.ends else "text",
+            numeric=each.right,
+            unit=each.unit,
+            explained=each.explained,
+        )
+        for each in DOORS[door]
+    }
+
+
+def row_of(
+    case: Mapping[str, Any], door: Door = Door.PAGE, names: Container[str] | None = None
+) -> dict[str, Any]:
+    """The cells of a case in `columns_of`, those of `names` alone where any are given."""
+    return {each.name: _raw(each, case) for each in DOORS[door] if names is None or each.name in names}
+
+
+def _raw(cell: Cell, case: Mapping[str, Any]) -> Any:
+    """A number or both ends of an interval as they are, and the text of all else."""
+    if not cell.unit:
+        return cell.text(case)
+    value = cell.value(case)
+    if cell.ends:
+        return cell.text(case) if value is None else tuple(value)
+    return value
+
+
+COLUMNS = columns_of(Door.PAGE)
 """Every figure of a case."""
+CASE, RATES, BREAK_EVEN = (
+    {name: COLUMNS[name] for name in names}
+    for names in (("workload", "strategy"), ("rate", "eager_rate", "item"), ("steps", "pays_off"))
+)
+"""The columns that name a case, its throughput with eager's, and its break-even as a number and in a word."""
+SPEEDUP_INTERVAL = COLUMNS["interval"]
 
 
 def cases_of(link: Link) -> pd.DataFrame:
@@ -74,7 +84,7 @@ def floors_of(machine_id: str | None) -> tuple[NoiseFloor, ...]:
 
 
 RATES_OF = (*("throughput_per_s", "control_throughput_per_s", "items_per_iteration", "batch_size", "item"),)
-"""The columns of a case that `rates` reads."""
+"""The columns of a case that `RATES` reads."""
 
 NO_FACTS: dict[str, Any] = {"bound": None, "counted_trials": None}
 """What `case_facts` reads of a case, where it is not known."""
@@ -84,16 +94,13 @@ def case_facts(
     case: Mapping[str, Any], floors: Sequence[NoiseFloor], metric: str = "latency"
 ) -> dict[str, Any]:
     """The cells of `CASE_FACTS` for a case, the noise floor that of `metric`."""
-    return {
-        "bound": bound_cell(case["bound"]),
-        "noise": smallest_change(floors, metric, case["bound"]),
-        "trials": case["counted_trials"],
-    }
+    return row_of(_with_noise(case, floors, metric), names=CASE_FACTS)
 
 
-def speedup_interval(case: Mapping[str, Any]) -> tuple[float, float] | str:
-    """The cell of a case in `SPEEDUP_INTERVAL`."""
-    return interval_cell(case["speedup_low"], case["speedup_high"], case["counted_trials"])
+def _with_noise(
+    case: Mapping[str, Any], floors: Sequence[NoiseFloor], metric: str = "latency"
+) -> dict[str, Any]:
+    return {**case, "noise": smallest_change(floors, metric, case["bound"])}
 
 
 def interval_cell(low: Any, high: Any, trials: Any) -> tuple[float, float] | str:
@@ -103,26 +110,11 @@ def interval_cell(low: Any, high: Any, trials: Any) -> tuple[float, float] | str
     return low, high
 
 
-def rates(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The cells of a case in `RATES`."""
-    eager = None if case["strategy"] == EAGER.name else case["control_throughput_per_s"]
-    return {"rate": case["throughput_per_s"], "eager_rate": eager, "item": f"{items_of(case)[1]}s"}
-
-
-REPAID = ("break_even", "break_even_steps", "break_even_interval", "break_even_low", "first_look")
-"""The columns of a case that `repayment` and `steps_words` read, beside its strategy."""
-
-FIRST_LOOK = "first look"
-"""What a case of one trial is, which decides nothing."""
-
-
-def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The cells of a case in `BREAK_EVEN`."""
-    if case["strategy"] == EAGER.name:
-        return {"steps": None, "pays_off": "reference"}
-    known = case["break_even"] == "steps" and is_shown(case)
-    word = FIRST_LOOK if case["first_look"] else "yes" if known else repaid_words(case)
-    return {"steps": case["break_even_steps"] if known else None, "pays_off": word}
+REPAID = (
+    *("break_even", "break_even_steps", "break_even_interval", "break_even_low", "first_look"),
+    "strategy_kind",
+)
+"""The columns of a case that `BREAK_EVEN` and `db.verdicts.case_view.steps_words` read."""
 
 
 def focus_of(link: Link, workloads: Iterable[str], passed: Iterable[str] = ()) -> str:
@@ -153,29 +145,6 @@ def every_case(cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Table
     return parts.table("cases", "Every case with its figures", frame, COLUMNS, title="Every case")
 
 
-def case_row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
-    """The cells of `COLUMNS` for a case."""
-    return {
-        "workload": case["workload_label"],
-        "strategy": case["strategy"],
-        **rates(case),
-        "speedup": case["speedup"],
-        "interval": speedup_interval(case),
-        "latency": case["latency_ns"],
-        "eager": case["control_latency_ns"],
-        **case_facts(case, floors),
-        "cost": case["compile_cost_ns"],
-        **repayment(case),
-        "first": case["time_to_first_result_ns"],
-        "memory": case["peak_bytes"],
-        "status": case["status"],
-    }
-
-
-def steps_words(case: dict[str, Any]) -> str:
-    """Break-even of a case as `repaid_words`, or that it is a first look; "reference" of eager itself."""
-    if case["strategy"] == EAGER.name:
-        return "reference"
-    if case["first_look"]:
-        return FIRST_LOOK
-    return repaid_words(case)
+def case_row(case: Mapping[str, Any], floors: Sequence[NoiseFloor], door: Door = Door.PAGE) -> dict[str, Any]:
+    """The cells of a case in `columns_of(door)`."""
+    return row_of(_with_noise(case, floors), door)

@@ -14,7 +14,7 @@ import pandas as pd
 from compilewatch.dashboard.charts import style
 from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import COLUMNS, NO_DIFFERENCE, speedup_interval
+from compilewatch.dashboard.parts.cases import COLUMNS, NO_DIFFERENCE, row_of
 from compilewatch.dashboard.parts.parts import Chart, Folded, Group, Lines, Part, TableColumn
 from compilewatch.dashboard.read import shaping
 from compilewatch.dashboard.text import theme
@@ -347,18 +347,7 @@ def _table(sweep: Sweep, key: str) -> tuple[Part, ...]:
         sweep.cases, key=lambda case: (case["second"] or 0, case["size"], sort_key(case["strategy"]))
     )
     rows = [
-        {
-            "second": case["second"],
-            "size": case["size"],
-            "strategy": case["strategy"],
-            "rate": case[_RATE],
-            "speedup": case["speedup"],
-            "interval": speedup_interval(case),
-            "memory": case["peak_bytes"],
-            "cost": None if case["strategy"] == EAGER.name else case["compile_cost_ns"],
-            "trials": case["counted_trials"],
-            "workload": case["workload_label"],
-        }
+        {"second": case["second"], "size": case["size"], **row_of(case, names=(*_OF_CASE, "workload"))}
         for case in ordered
     ]
     sizes = {"second": sweep.second, "size": sweep.size} if sweep.second else {"size": sweep.size}
@@ -367,10 +356,7 @@ def _table(sweep: Sweep, key: str) -> tuple[Part, ...]:
             name: TableColumn(units.words(word).capitalize(), numeric=True, unit="count", pinned=True)
             for name, word in sizes.items()
         },
-        **{
-            name: COLUMNS[name]
-            for name in ("strategy", "rate", "speedup", "interval", "memory", "cost", "trials")
-        },
+        **{name: COLUMNS[name] for name in _OF_CASE},
         "workload": parts.WORKLOAD,
     }
     return parts.table(

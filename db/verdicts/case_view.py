@@ -1,15 +1,15 @@
 """A case's row on every door: which figures it shows, in which order, under what name, with which digits.
 
 The figures are the columns of `db.columns.case`; a `Cell` reads one or a few of them, and `DOORS` has the
-cells of each door. `run` and `list cases`, as tables, JSON and CSV, take their rows here; the API's have the
-columns of `Door.API`.
+cells of each door. `run`, `list cases` and `break-even`, as tables, JSON and CSV, pages and their reports
+take their rows here; the API's have the columns of `Door.API`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,9 +17,9 @@ from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, Kind
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS, METRICS
 from compilewatch.db.json_rows import plain
-from compilewatch.db.metrics.repayment import repaid_words
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
-from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.marks import bound_cell, timing_text
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, StrategyKind
 from compilewatch.db.units import (
     MISSING,
@@ -37,7 +37,9 @@ from compilewatch.db.units import (
 )
 
 Case = Mapping[Any, Any]
-"""A row of a frame of cases (`db.columns.case`); that of a list has what `with_peers` adds."""
+"""A row of a frame of cases (`db.columns.case`); that of a list has what `with_peers` adds, that of a page
+`workload_label` and `noise`, the smallest change that its machine shows.
+"""
 
 
 class Door(StrEnum):
@@ -46,13 +48,20 @@ class Door(StrEnum):
     RUN = "run"
     RUN_NARROW = "run in 100 columns"
     RUN_JSON = "run --json"
+    BREAK_EVEN = "break-even"
+    BREAK_EVEN_JSON = "break-even --json"
     API = "api"
+    PAGE = "page"
+    PLAN = "plan on a page"
+    PERCENTILES = "percentiles on a page"
     SCENARIO = "scenario"
     THROUGHPUT = "throughput"
     REGIONAL = "regional"
     STRATEGIES = "strategies"
 
 
+REFERENCE, FIRST_LOOK = "reference", "first look"
+"""What stands for break-even of eager itself, and of a case of one trial, which decides nothing."""
 PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES)
 
 
@@ -60,6 +69,10 @@ PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES)
 class Cell:
     """One figure of a row: what JSON, CSV and --columns call it, what stands above it, its value (JSON), and
     how people read it.
+
+    A page has raw numbers: `unit` says what in (`dashboard.parts.column_units`), `ends` that the value is
+    both ends of an interval. Where there is no unit, or no interval, it has the text. `explained` stands
+    behind the heading.
     """
 
     name: str
@@ -67,6 +80,9 @@ class Cell:
     value: Callable[[Case], Any]
     text: Callable[[Case], str]
     right: bool = True
+    unit: str = ""
+    ends: bool = False
+    explained: str = ""
 
 
 def case_view(case: Case, cells: Iterable[Cell]) -> dict[str, Any]:
@@ -88,7 +104,7 @@ def remarks(case: Case) -> str:
     if case["suspect_trials"]:
         notes.append(f"{case['suspect_trials']} suspect")
     if case["first_look"]:
-        notes.append("first look")
+        notes.append(FIRST_LOOK)
     if case["wild_trials"]:
         notes.append(f"{case['wild_trials']} set aside, wild")
     return "; ".join(notes)
@@ -177,6 +193,17 @@ def _of_compiled(text: Callable[[Case], str]) -> Callable[[Case], str]:
     return lambda case: MISSING if _is_eager(case) else text(case)
 
 
+_UNITS = {"_ns": "ns", "_bytes": "bytes", "_per_s": "rate", "_steps": "steps"}
+
+
+def _unit(column: Column) -> str:
+    """What the raw numbers of a column are in, as pages name it."""
+    if column.kind not in (Kind.INTEGER, Kind.FLOAT):
+        return ""
+    ending = next((unit for ending, unit in _UNITS.items() if column.column.endswith(ending)), "")
+    return ending or {"": "count", "x": "ratio"}.get(column.unit, column.unit)
+
+
 def _cell_of(column: Column, name: str = "", heading: str = "") -> Cell:
     """A column of a case as it is."""
     return Cell(
@@ -186,6 +213,7 @@ def _cell_of(column: Column, name: str = "", heading: str = "") -> Cell:
         value=_value(column.column),
         text=_text(column) if column.eager_too else _of_compiled(_text(column)),
         right=column.kind in (Kind.INTEGER, Kind.FLOAT),
+        unit=_unit(column),
     )
 
 
@@ -193,10 +221,9 @@ _COLUMNS = {each.column: _cell_of(each) for each in CASE}
 _METRICS = {key: _cell_of(each, key) for key, each in METRICS.items()}
 
 
-def _named(name: str, heading: str, column: str | None = None) -> Cell:
+def _named(name: str, heading: str, column: str | None = None, explained: str = "") -> Cell:
     """The cell of a column under another name or heading."""
-    cell = _COLUMNS[column or name]
-    return Cell(name=name, heading=heading, value=cell.value, text=cell.text, right=cell.right)
+    return replace(_COLUMNS[column or name], name=name, heading=heading, explained=explained)
 
 
 def _throughputs(case: Case) -> str:
@@ -231,9 +258,61 @@ def _repaid_interval(case: Case) -> list[int | str] | None:
     return [NEVER if end is None else end for end in ends]
 
 
+def _repaid_kind(case: Case) -> str | None:
+    """Of its interval; None where nothing is known."""
+    return None if case["break_even"] == "unknown" else _plain(case["break_even_interval"])
+
+
+def _repaid_steps(case: Case) -> int | None:
+    """Where they are a number that is shown."""
+    known = case["break_even"] == "steps" and is_shown(case)
+    return _plain(case["break_even_steps"]) if known else None
+
+
+def steps_words(case: Case) -> str:
+    """Break-even of a case as `repaid_words`, or that it is a first look; "reference" of eager itself."""
+    if _is_eager(case):
+        return REFERENCE
+    return FIRST_LOOK if case["first_look"] else repaid_words(case)
+
+
+def _pays_off(case: Case) -> str:
+    known = not (_is_eager(case) or case["first_look"]) and _repaid_steps(case) is not None
+    return "yes" if known else steps_words(case)
+
+
+def _repaid_ends(case: Case) -> list[int | None] | None:
+    """The ends of a bounded interval; one that is the value itself is left out."""
+    if case["break_even_interval"] != "bounded":
+        return None
+    value = _plain(case["break_even_steps"])
+    ends = [_plain(case[f"break_even_{end}"]) for end in ("low", "high")]
+    known = [None if end == value else end for end in ends]
+    return None if known == [None, None] else known
+
+
+def _repaid_ends_text(case: Case) -> str:
+    if (ends := _repaid_ends(case)) is not None:
+        return interval(ends[0], ends[1], count)
+    low = _plain(case["break_even_low"])
+    if case["break_even_interval"] == "open" and low is not None:
+        return f"from {count(low)} to never"
+    return NEVER if case["break_even_interval"] == NEVER else MISSING
+
+
+def _reached(case: Case) -> float | None:
+    """The run time at break-even where that is shown."""
+    return _plain(case["break_even_time_ns"]) if is_shown(case) else None
+
+
 def _ends(case: Case) -> list[float] | None:
     ends = (_plain(case["speedup_low"]), _plain(case["speedup_high"]))
     return None if None in ends else [*ends]
+
+
+def _ends_text(case: Case) -> str:
+    low, high = _ends(case) or (None, None)
+    return interval(low, high, ratio, trials=_plain(case["counted_trials"]))
 
 
 def quotient(own: Case, other: Case, *names: str) -> tuple[float, float, float] | None:
@@ -333,6 +412,87 @@ _NOTES = Cell(
     text=lambda case: "; ".join(case["notes"]) or MISSING,
     right=False,
 )
+_SPEEDUP_ENDS = Cell(
+    name="interval",
+    heading="95 % interval",
+    value=_ends,
+    text=_ends_text,
+    unit="ratio",
+    ends=True,
+)
+_STEP_TIMES = {
+    "latency_ns": "p50",
+    "latency_p95_ns": "p95",
+    "latency_p99_ns": "p99",
+    "latency_sd_ns": "SD within a process",
+    "latency_between_sd_ns": "SD between processes",
+}
+_NAMED_ON_PAGES = (
+    Cell(
+        name="workload",
+        heading="Workload",
+        value=lambda case: case["workload_label"],
+        text=lambda case: case["workload_label"],
+        right=False,
+    ),
+    _named("strategy", "Strategy"),
+)
+_ITEM = Cell(
+    name="item",
+    heading="item",
+    value=lambda case: None if case["trials"] == 0 else items_of(case)[1],
+    text=lambda case: f"{items_of(case)[1]}s",
+    right=False,
+)
+_REACHED = Cell(
+    name="break_even_time_ns",
+    heading="in time",
+    value=_reached,
+    text=lambda case: duration(_reached(case)),
+    unit="ns",
+)
+_RATES = (
+    _named("rate", "Throughput", "throughput_per_s"),
+    _named("eager_rate", "Eager throughput", "control_throughput_per_s"),
+    replace(
+        _ITEM, heading="Counts", explained="What throughput counts: the workload's items, else its batch."
+    ),
+)
+_FACTS = (
+    Cell(
+        name="bound",
+        heading="Bound",
+        value=_value("bound"),
+        text=lambda case: bound_cell(case["bound"]),
+        right=False,
+    ),
+    Cell(
+        name="noise",
+        heading="Noise floor",
+        value=lambda case: case["noise"],
+        text=lambda case: percent(case["noise"]),
+        unit="share",
+    ),
+    _named("trials", "n", "counted_trials", "Trials that count."),
+)
+_REPAID = (
+    Cell(
+        name="steps",
+        heading="Break-even",
+        value=_repaid_steps,
+        text=steps_words,
+        unit="steps",
+        explained="Empty where it is no number.",
+    ),
+    Cell(
+        name="pays_off",
+        heading="Pays off",
+        value=_pays_off,
+        text=_pays_off,
+        right=False,
+        explained="Never, unknown, or the least it can be, where no steps are shown.",
+    ),
+)
 _NUMBER = ("control_latency_ns", "throughput_per_s", "control_throughput_per_s")
 _FLAGS = ("nothing_compiled", "first_look")
 
@@ -364,6 +524,7 @@ _RUN = (
     _COLUMNS["peak_bytes"],
     _named("graph_breaks", "breaks"),
 )
+_THROUGHPUTS, _BREAK_EVEN = _RUN[1], _RUN[-3]
 _DECIDING = ("latency_ns", "control_latency_ns", "speedup", "compile_cost_ns", "break_even_steps")
 
 DOORS: dict[Door, tuple[Cell, ...]] = {
@@ -371,12 +532,7 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
     Door.RUN_NARROW: tuple(each for each in _RUN if each.name in _DECIDING),
     Door.RUN_JSON: (
         *(_COLUMNS[name] for name in ("workload", "strategy", "build_id", "status", "latency_ns", *_NUMBER)),
-        Cell(
-            name="item",
-            heading="item",
-            value=lambda case: None if case["trials"] == 0 else items_of(case)[1],
-            text=lambda case: items_of(case)[1],
-        ),
+        _ITEM,
         *(_COLUMNS[name] for name in ("timing_method", "bound")),
         *(_COLUMNS[name] for name in (*DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS)),
         _SPEEDUP,
@@ -395,7 +551,67 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
         *map(_flag, _FLAGS),
         *(_COLUMNS[name] for name in ("trials", "failed_trials")),
     ),
+    Door.BREAK_EVEN: (_THROUGHPUTS, _BREAK_EVEN, _REACHED),
+    Door.BREAK_EVEN_JSON: (
+        *(
+            _COLUMNS[name]
+            for name in ("workload", "workload_id", "machine", "machine_id", "torch", "build_id")
+        ),
+        *(_COLUMNS[name] for name in ("source_kind", "source_name", "timing_method", "task", "batch_size")),
+        *(_COLUMNS[name] for name in ("shape", "dtype", "strategy")),
+        *(_COLUMNS[name] for name in ("throughput_per_s", "control_throughput_per_s")),
+        _ITEM,
+        _BREAK_EVEN,
+        Cell(
+            name="break_even_interval",
+            heading="interval",
+            value=lambda case: (
+                None if case["break_even"] == "unknown" else _plain(case["break_even_interval"])
+            ),
+            text=lambda case: f"{case['break_even_interval']}",
+        ),
+        _named("break_even_low_steps", "at least", "break_even_low"),
+        _named("break_even_high_steps", "at most", "break_even_high"),
+        _COLUMNS["break_even_time_ns"],
+    ),
     Door.API: tuple(_COLUMNS.values()),
+    Door.PAGE: (
+        *_NAMED_ON_PAGES,
+        *_RATES,
+        _named("speedup", "Speedup"),
+        _SPEEDUP_ENDS,
+        _named("latency", "Latency", "latency_ns"),
+        _named("eager", "Eager latency", "control_latency_ns"),
+        *_FACTS,
+        _named("cost", "Compile cost", "compile_cost_ns"),
+        *_REPAID,
+        _named("first", "Time to first result", "time_to_first_result_ns"),
+        _named("memory", "Peak memory", "peak_bytes"),
+        _named("status", "Status"),
+    ),
+    Door.PLAN: (
+        *_NAMED_ON_PAGES,
+        *_REPAID,
+        Cell(
+            name="interval",
+            heading="95 % interval",
+            value=_repaid_ends,
+            text=_repaid_ends_text,
+            unit="steps",
+            ends=True,
+        ),
+        _named("cost", "Compile cost", "compile_cost_ns"),
+        *_RATES,
+        _named("speedup", "Speedup"),
+        replace(_REACHED, name="time", heading="Reached after"),
+        *_FACTS,
+    ),
+    Door.PERCENTILES: (
+        *_NAMED_ON_PAGES,
+        *(_named(name, heading) for name, heading in _STEP_TIMES.items()),
+        _named("samples", "Steps", explained="Of the process that has fewest: a p99 rests on them."),
+        _FACTS[-1],
+    ),
     Door.SCENARIO: (
         _WORKLOAD,
         _named("batch_size", "batch"),

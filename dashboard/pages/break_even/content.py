@@ -11,7 +11,7 @@ from compilewatch.dashboard.pages.break_even import plan
 from compilewatch.dashboard.pages.break_even.history import history_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.break_even import curves_chart
-from compilewatch.dashboard.parts.cases import NO_CASE, REPAID, cases_of, floors_of, of_cases, steps_words
+from compilewatch.dashboard.parts.cases import NO_CASE, REPAID, cases_of, floors_of, of_cases
 from compilewatch.dashboard.parts.parts import LEFT_OUT, PageContent, Part
 from compilewatch.dashboard.read.data import filters_of, read_cases
 from compilewatch.dashboard.read.shaping import asides
@@ -25,6 +25,7 @@ from compilewatch.db.metrics.mode_choice import choose
 from compilewatch.db.records.marks import bound_word
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.versions import version_key
+from compilewatch.db.verdicts.case_view import steps_words
 
 
 @cached

@@ -11,7 +11,7 @@ from compilewatch.dashboard.charts import gaps, trend_rows, trends
 from compilewatch.dashboard.charts.style import ChartContent, Spec
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import FIRST_LOOK, REPAID, steps_words
+from compilewatch.dashboard.parts.cases import REPAID
 from compilewatch.dashboard.parts.parts import Chart, Empty, Folded, Part
 from compilewatch.dashboard.read.data import (
     filters_of,
@@ -27,6 +27,7 @@ from compilewatch.db import units
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.verdicts.case_view import FIRST_LOOK, steps_words
 
 _METRIC = "break_even"
 MOST_BUILDS = 100

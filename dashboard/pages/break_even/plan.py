@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import BREAK_EVEN, RATES, RATES_OF, case_facts, rates, repayment
+from compilewatch.dashboard.parts.cases import BREAK_EVEN, RATES, case_row, columns_of
 from compilewatch.dashboard.parts.parts import CASE_FACTS, Figure, Figures, PageHeadline, Part, TableColumn
 from compilewatch.db import units
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.break_even import NANOSECONDS_PER_HOUR
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import Choice, ModeOption
-from compilewatch.db.metrics.repayment import is_shown
 from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.verdicts.case_view import Door
 
+_OF_CASE = columns_of(Door.PLAN)
 _PLAN = {
-    "strategy": TableColumn("Strategy", pinned=True),
-    **BREAK_EVEN,
-    "interval": TableColumn("95 % interval", "interval", numeric=True, unit="steps"),
-    **parts.quantities(
-        "ns", {"cost": "Compile cost", "day": "Time per day", "against": "Against eager per day"}
-    ),
+    "strategy": replace(_OF_CASE["strategy"], pinned=True),
+    **{name: _OF_CASE[name] for name in (*BREAK_EVEN, "interval", "cost")},
+    **parts.quantities("ns", {"day": "Time per day", "against": "Against eager per day"}),
     **parts.hidden(
         {
             "step": TableColumn(
                 "Step", numeric=True, unit="ns", explained="Eager of all processes over this speedup."
             ),
-            **RATES,
-            **parts.quantities("ratio", {"speedup": "Speedup"}),
-            **parts.quantities("ns", {"time": "Reached after"}),
+            **{name: _OF_CASE[name] for name in (*RATES, "speedup", "time")},
             **parts.quantities(
                 "money", {"money": "Money until then", "against_money": "Money against eager"}
             ),
@@ -41,12 +38,6 @@ _PLAN = {
         }
     ),
 }
-_NEEDED = [
-    *("strategy", "speedup", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
-    *("break_even_interval", "break_even_low", "break_even_high"),
-    *("bound", "counted_trials", "first_look"),
-    *RATES_OF,
-]
 
 
 def figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
@@ -123,46 +114,20 @@ def _rows(
 ) -> pd.DataFrame:
     """What the plan of the reader costs per day, a row per strategy."""
     by_name = {option.strategy: option for option in options}
-    return pd.DataFrame(
-        {**_row(case, by_name.get(case["strategy"]), link), **case_facts(case, floors)}
-        for case in sorted(row_dicts(cases[_NEEDED]), key=lambda case: sort_key(case["strategy"]))
-    )
+    ordered = sorted(row_dicts(cases), key=lambda case: sort_key(case["strategy"]))
+    rows = [case_row(case, floors, Door.PLAN) for case in ordered]
+    return pd.DataFrame(row | _costs(row, by_name.get(row["strategy"]), link) for row in rows)
 
 
-def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
+def _costs(row: Mapping[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
     total = float(option.total_ns(link.steps, link.restarts)) if option else None
-    is_reference = case["strategy"] == EAGER.name
     against = None
-    if option is not None and total is not None and not is_reference:
+    if option is not None and total is not None and row["strategy"] != EAGER.name:
         against = total - float(option.eager_total_ns(link.steps, link.restarts))
-    unknown = pd.isna(case["break_even_time_ns"]) or not is_shown(case)
-    reached = None if unknown else float(case["break_even_time_ns"])
     return {
-        "strategy": case["strategy"],
-        **repayment(case),
-        "interval": _interval(case),
-        "cost": None if is_reference else case["compile_cost_ns"],
         "day": total,
         "against": against,
         "step": float(option.latency_ns) if option else None,
-        **rates(case),
-        "speedup": case["speedup"],
-        "time": reached,
-        "money": None if reached is None else _money(reached, link.price),
+        "money": None if row["time"] is None else _money(row["time"], link.price),
         "against_money": None if against is None else _money(against, link.price),
     }
-
-
-def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
-    """Its 95 % interval: an end that may never be reached is said so, and one that is the value left out."""
-    kind, steps = case["break_even_interval"], case["break_even_steps"]
-    value = None if pd.isna(steps) else int(steps)
-    low, high = (
-        None if pd.isna(end) or end == value else int(end)
-        for end in (case["break_even_low"], case["break_even_high"])
-    )
-    if kind == "bounded" and (low, high) != (None, None):
-        return low, high
-    if kind == "open" and low is not None:
-        return f"from {units.count(low)} to never"
-    return units.NEVER if kind == "never" else units.MISSING

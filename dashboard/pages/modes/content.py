@@ -17,21 +17,20 @@ from compilewatch.dashboard.pages.modes.against import against_parts
 from compilewatch.dashboard.pages.modes.roofline import roofline_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import (
-    CASE,
     NO_CASE,
     NO_DIFFERENCE,
     NO_FACTS,
     RATES,
     case_facts,
     cases_of,
+    columns_of,
     floors_of,
     of_cases,
-    rates,
+    row_of,
 )
 from compilewatch.dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
-    TRIALS,
     Chart,
     PageContent,
     PageHeadline,
@@ -52,6 +51,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.percentiles import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.versions import version_key
+from compilewatch.db.verdicts.case_view import Door
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
@@ -223,7 +223,7 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
 
 def _rates(case: dict[str, Any], *, eager: bool) -> dict[str, Any]:
     """Throughput of a case; with `eager` that of the eager beside it."""
-    cells = rates(case)
+    cells = row_of(case, names=RATES)
     return cells | {"rate": cells["eager_rate"], "eager_rate": None} if eager else cells
 
 
@@ -247,38 +247,16 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     )
 
 
-_PERCENTILES = {
-    **CASE,
-    **parts.quantities(
-        "ns",
-        {
-            "latency_ns": "p50",
-            "latency_p95_ns": "p95",
-            "latency_p99_ns": "p99",
-            "latency_sd_ns": "SD within a process",
-            "latency_between_sd_ns": "SD between processes",
-        },
-    ),
-    "samples": TableColumn(
-        "Steps", numeric=True, unit="count", explained="Of the process that has fewest: a p99 rests on them."
-    ),
-    **TRIALS,
-}
-
-
 def _percentiles(cases: pd.DataFrame) -> tuple[Table, ...]:
     """Percentiles of a step and both spreads, a row per case."""
     known = cases[cases["latency_ns"].notna()]
     ordered = sorted(row_dicts(known), key=lambda case: (case["workload_label"], sort_key(case["strategy"])))
-    named = [
-        case | {"workload": case["workload_label"], "trials": case["counted_trials"]} for case in ordered
-    ]
-    frame = pd.DataFrame(named, columns=list(_PERCENTILES))
+    frame = pd.DataFrame([row_of(case, Door.PERCENTILES) for case in ordered])
     return parts.table(
         "modes-percentiles",
         "Percentiles and spread of a step's latency of every case",
         frame,
-        parts.informative(_PERCENTILES, frame),
+        parts.informative(columns_of(Door.PERCENTILES), frame),
         title="Percentiles of a step, and how far it scatters",
         note=f"Of each process, over processes. No p99 below {FEWEST_FOR_P99} steps a process.",
     )

@@ -22,9 +22,7 @@ from compilewatch.dashboard.parts.cases import (
     SPEEDUP_INTERVAL,
     case_facts,
     floors_of,
-    rates,
-    repayment,
-    speedup_interval,
+    row_of,
 )
 from compilewatch.dashboard.parts.parts import CASE_FACTS, Part, Table, TableColumn
 from compilewatch.dashboard.read.data import read_profiled, read_trial
@@ -125,11 +123,7 @@ def _is_compiled(case: Mapping[str, Any]) -> bool:
 
 def _time_cells(case: Mapping[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
     return {
-        "eager": case["control_latency_ns"],
-        "latency": case["latency_ns"],
-        **rates(case),
-        "speedup": case["speedup"],
-        "interval": speedup_interval(case),
+        **row_of(case, names={**_TIMES, **RATES}),
         **case_facts(case, floors),
     }
 
@@ -205,7 +199,7 @@ def _row(
             **dict.fromkeys(("strategy", "pays_off"), units.MISSING),
             **dict.fromkeys(("latency", "speedup", "interval", "steps")),
             "eager": eager["latency_ns"] if eager else None,
-            **rates(eager or cases[0]),
+            **row_of(eager or cases[0], names=RATES),
             "rate": None,
             "eager_rate": eager["throughput_per_s"] if eager else None,
             **case_facts(eager or {**cases[0], "counted_trials": None}, floors),
@@ -220,6 +214,6 @@ def _row(
         "fastest": NO_DIFFERENCE if found.rivals else found.strategy,
         "strategy": best["strategy"],
         **_time_cells(best, floors),
-        **repayment(best),
+        **row_of(best, names=BREAK_EVEN),
         "history": (of_change or history.get((best["workload_id"], best["strategy_id"]), []))[-_HISTORY:],
     }

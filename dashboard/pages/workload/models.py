@@ -13,7 +13,7 @@ from compilewatch.dashboard.charts import trend_rows
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
-from compilewatch.dashboard.parts.cases import FIRST_LOOK, NO_DIFFERENCE, case_row, floors_of
+from compilewatch.dashboard.parts.cases import NO_DIFFERENCE, case_row, floors_of
 from compilewatch.dashboard.parts.cold_start import largest_phases
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Lines, PageHeadline, Part, TableColumn
 from compilewatch.dashboard.parts.speedups import speedups_chart
@@ -27,6 +27,7 @@ from compilewatch.db.metrics.repayment import about_words
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
 from compilewatch.db.records.versions import version_key
+from compilewatch.db.verdicts.case_view import FIRST_LOOK
 
 WEEKS = 12
 _FEWEST = 3

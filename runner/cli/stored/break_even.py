@@ -6,26 +6,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
-from operator import itemgetter
-from typing import Annotated, Any
+from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.table import Table
 
 from compilewatch.db.errors import NotFoundError
-from compilewatch.db.metrics.break_even_rows import break_even_document
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.metrics.repayment import FIRST_LOOK, NOT_SHOWN
-from compilewatch.db.metrics.throughput import throughputs_text
+from compilewatch.db.metrics.repayment import FIRST_LOOK, NOT_SHOWN, is_shown
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.marks import origin_mark_of
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.units import MISSING, at_best, count, duration, money, steps
+from compilewatch.db.units import MISSING, count, duration, money
+from compilewatch.db.verdicts.break_even_rows import Planned, break_even_document, break_even_rows
+from compilewatch.db.verdicts.case_view import DOORS, Case, Door, case_texts
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli.options import (
     BuildsOption,
@@ -47,11 +47,11 @@ _EAGER_OF_TOTALS = (
 )
 
 # How the sizes of a row are written behind its workload's name.
-_SIZES: tuple[Callable[[dict[str, Any]], str], ...] = (
-    lambda row: row["task"],
-    lambda row: "" if row["batch_size"] is None else f"b{row['batch_size']}",
-    lambda row: "x".join(str(size) for size in row["shape"].values()),
-    lambda row: row["dtype"],
+_SIZES: tuple[Callable[[Case], str], ...] = (
+    lambda case: case["task"],
+    lambda case: "" if pd.isna(case["batch_size"]) else f"b{case['batch_size']}",
+    lambda case: "x".join(str(size) for size in (case["shape"] or {}).values()),
+    lambda case: case["dtype"],
 )
 
 
@@ -82,78 +82,73 @@ def break_even_command(
     failures = {case: each for frame in frames for case, each in newest_failures(frame).items()}
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
     chosen = (with_strategies(each, strategy or ()) for each in cases)
-    document = break_even_document(chosen, steps_, restarts_per_day, hourly)
-    rows = document["rows"]
+    rows = [row for each in chosen for row in break_even_rows(each, steps_, restarts_per_day, hourly)]
     if not rows:
         raise NotFoundError(
             "No stored case has a latency to compare.",
             "Measure eager and a compiled strategy with `compilewatch run`.",
         )
     if json_:
-        print_document(document)
+        print_document(break_even_document(rows, steps_, restarts_per_day))
         return 0
     subject = "Build" if build else "Newest build"
-    for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):
+    for _, mine in groupby(rows, key=lambda row: (row.case["machine_id"], row.case["build_id"])):
         of_build = list(mine)
-        first = of_build[0]
+        first = of_build[0].case
         torch = f"torch {first['torch']}, " if first["torch"] else ""
         print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}, all its runs"])
         console().print(_table(of_build, hourly is not None))
-    print_lines([_EAGER_OF_TOTALS] if any(row["strategy"] != EAGER.name for row in rows) else [])
-    named = {(row["build_id"], row["workload"], row["strategy"]) for row in rows if row["total_ns"] is None}
+    print_lines([_EAGER_OF_TOTALS] if any(row.case["strategy"] != EAGER.name for row in rows) else [])
+    unknown = [row.case for row in rows if row.plan["total_ns"] is None]
+    named = {(case["build_id"], case["workload"], case["strategy"]) for case in unknown}
     print_lines(failure_lines({case: each for case, each in failures.items() if case in named}))
     return 0
 
 
-def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """The workload of a row; with whatever of its sizes tells it from others of this name in `rows`."""
-    name = row["workload"] + origin_mark_of(row)
-    alike = [other for other in rows if other["workload"] + origin_mark_of(other) == name]
-    telling = [write(row) for write in _SIZES if len({write(other) for other in alike}) > 1]
-    return " ".join([row["workload"], *filter(None, telling)]) + origin_mark_of(row)
+def _label(case: Case, cases: Sequence[Case]) -> str:
+    """The workload of a case; with whatever of its sizes tells it from others of this name in `cases`."""
+    name = case["workload"] + origin_mark_of(case)
+    alike = [other for other in cases if other["workload"] + origin_mark_of(other) == name]
+    telling = [write(case) for write in _SIZES if len({write(other) for other in alike}) > 1]
+    return " ".join([case["workload"], *filter(None, telling)]) + origin_mark_of(case)
 
 
-def _lowest_not_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _lowest_not_shown(rows: Sequence[Planned]) -> list[Planned]:
     """Of each workload none of whose strategies is chosen the one with the lowest total; first looks have no
     rank.
     """
     lowest = []
-    for _, group in groupby(rows, key=itemgetter("workload_id")):
+    for _, group in groupby(rows, key=lambda row: row.case["workload_id"]):
         mine = list(group)
-        known = [row for row in mine if row["total_ns"] is not None and row["reason"] != FIRST_LOOK]
-        if len(known) > 1 and not any(row["chosen"] for row in mine):
-            lowest.append(min(known, key=itemgetter("total_ns")))
+        known = [row for row in mine if row.plan["total_ns"] is not None and row.plan["reason"] != FIRST_LOOK]
+        if len(known) > 1 and not any(row.plan["chosen"] for row in mine):
+            lowest.append(min(known, key=lambda row: row.plan["total_ns"]))
     return lowest
 
 
-def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
+def _table(rows: Sequence[Planned], priced: bool) -> Table:
+    of_case = DOORS[Door.BREAK_EVEN]
     figures = [
-        "throughput (eager)",
-        "break-even",
-        "in time",
+        *(each.heading for each in of_case),
         *(["in money"] if priced else []),
         "total",
         "fastest from",
     ]
     cells_of = []
-    lowest = _lowest_not_shown(rows)
+    lowest, cases = _lowest_not_shown(rows), [row.case for row in rows]
     for row in rows:
-        not_shown = row["break_even_interval"] == "open"
+        case, plan = row
+        not_shown = not is_shown(case)
+        first = plan["fastest_from_steps"]
         cells = [
-            throughputs_text(
-                row["item"] or "",
-                row["throughput_per_s"],
-                None if row["strategy"] == EAGER.name else row["control_throughput_per_s"],
-            ),
-            at_best(row["break_even_low_steps"]) if not_shown else steps(row["break_even_steps"]),
-            MISSING if not_shown else duration(row["break_even_time_ns"]),
-            *([MISSING if not_shown else money(row["break_even_price"])] if priced else []),
-            duration(row["total_ns"]),
-            MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
+            *case_texts(case, of_case),
+            *([MISSING if not_shown else money(plan["break_even_price"])] if priced else []),
+            duration(plan["total_ns"]),
+            MISSING if first is None else f"step {count(first)}",
         ]
-        reason = NOT_SHOWN if not_shown else row["reason"] or ""
-        verdict = "← choose" if row["chosen"] else reason
+        reason = NOT_SHOWN if not_shown else plan["reason"] or ""
+        verdict = "← choose" if plan["chosen"] else reason
         if any(row is each for each in lowest):
             verdict = f"lowest, {NOT_SHOWN}"
-        cells_of.append((_label(row, rows), str(row["torch"]), row["strategy"], *cells, verdict))
+        cells_of.append((_label(case, cases), str(case["torch"]), case["strategy"], *cells, verdict))
     return plain_table(("workload", "torch", "strategy", *figures, "choice"), cells_of, right=figures)

@@ -14,8 +14,6 @@ from starlette.applications import Starlette
 
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.break_even import content as break_even
-from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.trends import content as trends
 from compilewatch.dashboard.pages.upgrade import content as upgrade
 from compilewatch.dashboard.parts.parts import PageContent, Table, flat
@@ -116,23 +114,6 @@ def test_show_and_export(told: str, tmp_path: Path) -> None:
         mine = [row for row in rows if (row["workload"], row["strategy"]) == (workload, strategy)]
         per_s = close(expected(workload, strategy))
         assert [float(row["throughput_per_s"]) for row in mine] == [per_s] * len(trials)
-
-
-def test_every_table_of_a_page(told: str) -> None:
-    choices = read_choices()
-    machine = choices.newest_machine
-    found = 0
-    for at in (Page.MODES, Page.BREAK_EVEN):
-        page = {Page.MODES: modes.page, Page.BREAK_EVEN: break_even.page}[at]
-        content = page(Link(page=at, machine=machine, build=list(choices.builds)[-1], focus="llm"))
-        for table in tables(content):
-            for row in table.frame.to_dict("records"):
-                if "rate" in row:
-                    workload = row.get("workload", "llm")
-                    strategy = row["strategy"]
-                    assert row["rate"] == close(expected(workload, strategy)), (table.key, row)
-                    found += 1
-    assert found >= 2 * len(BY_HAND)
 
 
 def test_trends_and_upgrade_offer_it(told: str) -> None:

@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from compilewatch.db.metrics.break_even_rows import break_even_rows
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.repayment import FIRST_LOOK, repaid_words
 from compilewatch.db.units import at_best
+from compilewatch.db.verdicts.break_even_rows import break_even_rows as planned
 from tests.db.metrics.frames import START, trial, trials_frame
 
 SECOND = 10**9
+
+
+def break_even_rows(*arguments: Any) -> list[dict[str, Any]]:
+    return [row.to_json() for row in planned(*arguments)]
+
+
 NOTHING = {
     "break_even_steps": None,
     "break_even_time_ns": None,
