@@ -9,8 +9,10 @@ needs the standard library alone and can be copied as one file.
 
 It listens to the structured records that torch writes as it compiles (torch/_logging/_internal.py), as
 TORCH_TRACE does, and to the end of each optimizer step, or to `record.step()`. Between compilations it
-notes a time per step, of the first 1,000 steps. It changes no setting of torch, and nothing that goes wrong
-in here reaches the job: it then stops recording.
+notes a time per step, of the first 1,000 steps. `ready()` says that the job is warm: of everything that
+compiles from there on the inputs are noted too, and Triton's own compilations by its hooks
+(triton/runtime/jit.py, `knobs.runtime`). It changes no setting of torch, and nothing that goes wrong in here
+reaches the job: it then stops recording.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ import runpy
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "start", "step", "stop"]
+__all__ = ["main", "ready", "request", "start", "step", "stop"]
 
 SCHEMA = "compilewatch.job/1"
 DIRECTORY_VARIABLE = "COMPILEWATCH_JOBS"
@@ -51,8 +54,14 @@ _FIGURES = (
 )
 _ARTIFACTS = frozenset({"dynamo_graph_break_reason", "recompile_reasons"})
 _IDS = ("frame_id", "frame_compile_id", "attempt", "rank")
+# What tells the inputs of a compilation, noted of those after `ready`.
+_INPUTS = {
+    "describe_tensor": ("id", "describer_id", "size", "dtype", "is_parameter", "device"),
+    "describe_source": ("id", "describer_id", "source"),
+}
 _DEVICE = re.compile(r"type='(\w+)'")
 _LIMIT = 20_000
+_REQUEST: ContextVar[str | None] = ContextVar("compilewatch_request", default=None)
 
 
 class _Listener(logging.Handler):
@@ -105,7 +114,7 @@ class _ImportTimer:
 class Recorder:
     """One process of a job, and the file that tells of it; see `start`."""
 
-    def __init__(self, name: str, directory: Path, facts: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, directory: Path, facts: Mapping[str, Any], ready_after: int | None) -> None:
         self._pid = os.getpid()
         self._since_ns = time.perf_counter_ns()
         self._began_ns = time.time_ns()
@@ -113,6 +122,10 @@ class Recorder:
         self._steps: list[int] = []
         self._written = 0
         self._by_hand = False
+        self._ready = False
+        self._ready_after = ready_after
+        self._count = 0
+        self._triton_began: dict[Any, int] = {}
         self._devices: set[str] = set()
         self._hook: Any = None
         self._file = self._opened(name, directory)
@@ -181,11 +194,14 @@ class Recorder:
         if not self._by_hand:
             self._by_hand = True
             self._steps.clear()
-            self._written = 0
+            self._written = self._count = 0
 
     def stepped(self) -> None:
         """A step has ended: a time is noted, of the first ones only."""
         steps = self._steps
+        self._count += 1
+        if self._count == self._ready_after:
+            self.ready()
         if len(steps) < STEPS:
             steps.append(time.perf_counter_ns())
             if len(steps) in _WRITTEN_AT:
@@ -201,6 +217,40 @@ class Recorder:
         line = {"at_ns": self._now_ns(), "by_hand": self._by_hand, "steps_ns": new}
         self._write(line | first | _memory())
 
+    def ready(self) -> None:
+        """The job is warm; only the first time counts."""
+        if not self._ready:
+            self._guarded(self._become_ready)()
+
+    def _become_ready(self) -> None:
+        self._ready = True
+        self._write({"at_ns": self._now_ns(), "ready": True})
+        knobs = getattr(sys.modules.get("triton"), "knobs", None)
+        if knobs is not None:
+            runtime = knobs.runtime
+            runtime.jit_cache_hook = self._after(runtime.jit_cache_hook, self._triton_looked_up)
+            runtime.jit_post_compile_hook = self._after(runtime.jit_post_compile_hook, self._triton_compiled)
+
+    def _after(self, hook: Any, noted: Callable[[Mapping[str, Any]], None]) -> Callable[..., Any]:
+        """A hook of Triton that asks the one that was there, and answers as that did."""
+        guarded = self._guarded(noted)
+
+        def called(*positional: Any, **named: Any) -> Any:
+            guarded(named)
+            return None if hook is None else hook(*positional, **named)
+
+        return called
+
+    def _triton_looked_up(self, call: Mapping[str, Any]) -> None:
+        self._triton_began[call.get("key")] = self._now_ns()
+
+    def _triton_compiled(self, call: Mapping[str, Any]) -> None:
+        """A kernel of the job's own was compiled, or read from Triton's folder, for a signature new to it."""
+        now_ns = self._now_ns()
+        began_ns = self._triton_began.pop(call.get("key"), now_ns)
+        kernel = {"name": getattr(call.get("fn"), "name", None), "signature": str(call.get("repr"))[:_LIMIT]}
+        self._write({"at_ns": now_ns, "triton": kernel | {"began_ns": began_ns}} | _request())
+
     def _compiled(self, metadata: Mapping[str, Any], payload: str) -> None:
         """A structured record of torch: of most nothing is needed."""
         ids = {name: metadata[name] for name in _IDS if metadata.get(name) is not None}
@@ -208,9 +258,16 @@ class Recorder:
             event = json.loads(payload) if payload else metadata["chromium_event"]
             if event and not event["name"].startswith("pass."):
                 figures = {name: event[name] for name in ("name", "ts", "ph")}
-                self._write({"trace": {"chromium_event": figures}})
+                if not self._ready:
+                    self._write({"trace": {"chromium_event": figures}})
+                    return
+                compile_id = (event.get("args") or {}).get("compile_id")
+                self._write({"trace": {"chromium_event": figures}, "compile_id": compile_id} | _request())
         elif "artifact" in metadata and metadata["artifact"]["name"] in _ARTIFACTS:
             self._write({"trace": {"artifact": metadata["artifact"]} | ids, "payload": payload[:_LIMIT]})
+        elif self._ready and (told := next((name for name in _INPUTS if name in metadata), None)):
+            figures = {key: metadata[told].get(key) for key in _INPUTS[told]}
+            self._write({"trace": {told: figures} | ids})
         elif "describe_tensor" in metadata:
             device = str(metadata["describe_tensor"].get("device"))
             kind = _DEVICE.search(device)
@@ -252,20 +309,26 @@ _current: Recorder | None = None
 
 
 def start(
-    name: str, *, directory: str | Path | None = None, task: str | None = None, dtype: str | None = None
+    name: str,
+    *,
+    directory: str | Path | None = None,
+    task: str | None = None,
+    dtype: str | None = None,
+    ready_after: int | None = None,
 ) -> None:
     """Record this process as one of the job `name`, from here to its end, or to `stop`.
 
     `directory` defaults to the variable COMPILEWATCH_JOBS, else to `compilewatch-jobs` below the working
-    directory. `task` (`inference`, `training`, `function`) and `dtype` go into the record as they are.
-    Raises nothing: where the file cannot be written nothing is recorded, and a warning of `logging` says so.
+    directory. `task` (`inference`, `training`, `function`) and `dtype` go into the record as they are. After
+    `ready_after` steps the job is `ready` by itself. Raises nothing: where the file cannot be written nothing
+    is recorded, and a warning of `logging` says so.
     """
     global _current  # noqa: PLW0603 - one recording a process
     if _current is not None:
         return
     folder = Path(directory or os.environ.get(DIRECTORY_VARIABLE) or "compilewatch-jobs")
     try:
-        _current = Recorder(str(name), folder, {"task": task, "dtype": dtype})
+        _current = Recorder(str(name), folder, {"task": task, "dtype": dtype}, ready_after)
     except Exception as error:  # noqa: BLE001 - a job that cannot be recorded runs all the same
         logging.getLogger("compilewatch.recorder").warning("The job is not recorded: %s", error)
 
@@ -277,6 +340,24 @@ def step() -> None:
         _current.stepped()
 
 
+def ready() -> None:
+    """The job is warm: whatever compiles from here on keeps somebody waiting. Only the first call counts, so
+    that the handler of a server's health check may call it.
+    """
+    if _current is not None:
+        _current.ready()
+
+
+@contextlib.contextmanager
+def request(label: str) -> Iterator[None]:
+    """What compiles inside, in this thread or task, is noted as that of the request `label`."""
+    token = _REQUEST.set(label)
+    try:
+        yield
+    finally:
+        _REQUEST.reset(token)
+
+
 def stop() -> None:
     """End the recording before the process ends; `start` begins another one."""
     global _current  # noqa: PLW0603
@@ -284,6 +365,11 @@ def stop() -> None:
         _current.stop()
         atexit.unregister(_current.stop)
     _current = None
+
+
+def _request() -> dict[str, Any]:
+    label = _REQUEST.get()
+    return {} if label is None else {"request": str(label)[:_LIMIT]}
 
 
 def _process() -> dict[str, Any]:
@@ -374,7 +460,8 @@ def _on_cuda(torch: Any) -> bool:
 
 
 _USAGE = (
-    "usage: python -m compilewatch.record [--name JOB] [--directory FOLDER] -- PROGRAM.py | -m MODULE [...]"
+    "usage: python -m compilewatch.record [--name JOB] [--directory FOLDER] [--ready-after STEPS] "
+    "-- PROGRAM.py | -m MODULE [...]"
 )
 
 
@@ -382,7 +469,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a program as `python PROGRAM.py ARGUMENT ...` would, recorded."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     options: dict[str, str] = {}
-    while words and words[0] in ("--name", "--directory") and len(words) > 1:
+    while words and words[0] in ("--name", "--directory", "--ready-after") and len(words) > 1:
         option, value, *words = words
         options[option[2:]] = value
     if words[:1] == ["--"]:
@@ -391,7 +478,14 @@ def main(arguments: list[str] | None = None) -> None:
     program = words[as_module:]
     if not program or program[0].startswith("-"):
         raise SystemExit(_USAGE)
-    start(options.get("name") or Path(program[0]).stem, directory=options.get("directory"))
+    ready_after = options.get("ready-after", "0")
+    if not ready_after.isdecimal():
+        raise SystemExit(f"--ready-after {ready_after}: is no number of steps.\n{_USAGE}")
+    start(
+        options.get("name") or Path(program[0]).stem,
+        directory=options.get("directory"),
+        ready_after=int(ready_after) or None,
+    )
     sys.argv = program
     if as_module:
         sys.path[0] = str(Path.cwd())

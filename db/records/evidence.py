@@ -330,6 +330,64 @@ class RankFacts(Record):
     """In the order they happened; null where torch does not tell."""
 
 
+class CompileKind(StrEnum):
+    """What a job compiled after it was ready."""
+
+    COMPILATION = "compilation"
+    """A function for the first time."""
+    RECOMPILATION = "recompilation"
+    """A function again, since a guard failed."""
+    BACKWARD = "backward"
+    AUTOTUNING = "autotuning"
+    CUDA_GRAPH = "cuda-graph"
+    """A CUDA graph recorded anew."""
+    TRITON = "triton"
+    """A Triton kernel of the job's own, for a signature new to the process; its folder may have had it."""
+
+
+class CompiledInput(Record):
+    """A tensor that a compilation was for."""
+
+    source: Name
+    """As Dynamo calls it: `L['x']` is the argument x."""
+    size: list[Count]
+    """Its sizes; none for a number."""
+    dtype: Key
+    """As torch names it, without `torch.`."""
+
+
+class CompileAfterReady(Record):
+    """One compilation that somebody waited for."""
+
+    after_ns: Count
+    """When it began, in nanoseconds since the job was ready."""
+    cost_ns: Count
+    """How long it took, in nanoseconds."""
+    kind: CompileKind
+    """What it was."""
+    function: Name | None = None
+    """Name, file and line of what was compiled; null where torch does not tell."""
+    reason: Text | None = None
+    """The guard that failed, or the signature of a Triton kernel; null for the first of a function."""
+    inputs: list[CompiledInput] | None = None
+    """The tensors among the arguments; null where they are not told."""
+    request: Text | None = None
+    """What the job called the request that waited; null where it did not."""
+
+
+class AfterReady(Record):
+    """What a job compiled after it said that it was ready."""
+
+    watched_ns: Count | None = None
+    """From then to its end, in nanoseconds; null for one that was killed."""
+    count: Count
+    """How many compilations."""
+    cost_ns: Count
+    """Their time together, in nanoseconds."""
+    compiles: list[CompileAfterReady]
+    """In the order they began; of more than 1,000 the first."""
+
+
 class CompilerFacts(Record):
     """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
 
@@ -372,6 +430,8 @@ class CompilerFacts(Record):
     compile_pool_size: Count | None = None
     """Processes that Inductor kept for compiling after the first call, with the one that starts them; 0 where
     it used threads alone."""
+    after_ready: AfterReady | None = None
+    """What a job compiled after it said that it was ready; null where it did not say so."""
 
 
 class Numerics(Record):

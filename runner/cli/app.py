@@ -63,6 +63,7 @@ _PLACES = {
     "demo": "compilewatch.runner.cli.stored.serve:demo",
     "list": "compilewatch.runner.cli.stored.listing:list_",
     "show": "compilewatch.runner.cli.stored.show:show",
+    "warm-up": "compilewatch.runner.cli.stored.warm_up:warm_up",
     "reproduce": "compilewatch.runner.cli.measure.reproduce:reproduce",
     "precompile": "compilewatch.runner.cli.measure.precompile:precompile",
     "break-even": "compilewatch.runner.cli.stored.break_even:break_even_command",

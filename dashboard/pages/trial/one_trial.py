@@ -25,6 +25,7 @@ from compilewatch.dashboard.parts.parts import (
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts.issue import issue_parts
 from compilewatch.db import units
+from compilewatch.db.cause.after_ready import after_ready_rows, after_ready_sentence
 from compilewatch.db.cause.memory_change import HeldChange, named, on_both_sides
 from compilewatch.db.cause.notes import trial_notes
 from compilewatch.db.cause.profile_words import longest_rows, profile_rows, work_text
@@ -61,6 +62,12 @@ _RANK = {
     **parts.quantities("ns", {"compile": "Compile time", "step": "Step", "cpu": "CPU time of a step"}),
     "steps": TableColumn("Steps", kind="number"),
 }
+_AFTER_READY = {
+    **parts.quantities("ns", {"after": "After ready", "cost": "Took"}),
+    **parts.texts({"kind": "What", "function": "Function", "request": "Request"}),
+    "inputs": TableColumn("Inputs", wide=True),
+    "reason": TableColumn("Reason", wide=True),
+}
 _PHASE = {
     "phase": TableColumn("Phase"),
     **parts.quantities("ns", {"time": "Time"}),
@@ -96,6 +103,7 @@ def trial_parts(trial: Trial, ranks: Sequence[RankFacts] = ()) -> tuple[Part, ..
         *_times(trial),
         *_samples(trial),
         *_ranks(ranks),
+        *_after_ready(trial),
         *_stream(trial),
         *_profile(trial),
         *_trace(trial),
@@ -233,6 +241,24 @@ def _ranks(ranks: Sequence[RankFacts]) -> tuple[Part, ...]:
         pd.DataFrame(rank_rows(ranks)),
         _RANK,
         title="Ranks",
+        note=sentence,
+    )
+
+
+def _after_ready(trial: Trial) -> tuple[Part, ...]:
+    """What a job compiled while requests waited; nothing of a process that never said it was ready."""
+    facts = trial.compiler.after_ready if trial.compiler else None
+    if facts is None:
+        return ()
+    sentence = after_ready_sentence(facts)
+    if not facts.compiles:
+        return (titled("After ready", Lines((sentence,))),)
+    return parts.table(
+        "trial-after-ready",
+        "Compilations after ready with time, function, inputs and reason",
+        pd.DataFrame(after_ready_rows(facts)),
+        _AFTER_READY,
+        title="After ready",
         note=sentence,
     )
 

@@ -166,7 +166,7 @@ class CompileLog:
             self._started(record)
         elif "describe_tensor" in record.data:
             self._devices.add(record.part("describe_tensor").text("device", _TEXT_LIMIT) or "")
-        else:
+        elif "describe_source" not in record.data:
             self._measured(record)
 
     def _timed(self, event: Fields) -> None:
@@ -199,7 +199,7 @@ class CompileLog:
             payload = payload[:_PAYLOAD_LIMIT]
             self._breaks[(_break_reason(payload), _break_place(payload))] += 1
         elif name == "recompile_reasons":
-            self._recompiles[_ids(record)] = _recompile_reason(record.place, payload)
+            self._recompiles[frame_ids(record)] = _recompile_reason(record.place, payload)
 
     def _named(self, record: Fields) -> None:
         """A text that later records name by its number."""
@@ -231,7 +231,7 @@ class CompileLog:
                     fields.fail(text, "must be text")
             self.torch = metrics.get("pytorch_version") or self.torch
             self.compiles.append(metrics)
-            frame, again = _ids(record)
+            frame, again = frame_ids(record)
             if metrics.get("co_filename") and frame >= 0:
                 self._places[frame] = _place(metrics)
             if again > 0 and name == METRICS[0]:
@@ -258,6 +258,14 @@ class CompileLog:
         """What the process found on disk before its first call: the answer to its first graph."""
         first = next((answer for answer in self._answers if answer != "bypass"), None)
         return {"hit": CacheState.WARM, "miss": CacheState.COLD}.get(first or "", CacheState.UNKNOWN)
+
+    def place(self, frame: int) -> str | None:
+        """File and line of the function that Dynamo gave that number."""
+        return self._places.get(frame)
+
+    def recompile_reason(self, ids: tuple[int, int]) -> str | None:
+        """The guard that failed before this compilation; None for the first of a function."""
+        return self._recompiles.get(ids)
 
     def newest(self, key: str) -> Any:
         """A fact of the newest compilation that tells it."""
@@ -331,7 +339,8 @@ def _of_payload(record: Fields, payload: str) -> Fields:
     return as_fields(record.place, load_json(payload.encode(), record.place), "the payload")
 
 
-def _ids(record: Fields) -> tuple[int, int]:
+def frame_ids(record: Fields) -> tuple[int, int]:
+    """The function that a record is about, and how often it was compiled before; -1 for no function."""
     frame, again = record.count("frame_id"), record.count("frame_compile_id")
     return (-1 if frame is None else frame, 0 if again is None else again)
 

@@ -1,8 +1,9 @@
 """What `compilewatch_recorder.py` writes beside a job: one JSON object a line, appended as things happen.
 
 The first line says which process of which launch it is. Then come torch's structured records
-(`{"trace": ..., "payload": ...}`), the import of torch, times of steps, and the end. A job that was killed
-leaves out the end, and perhaps half of a line.
+(`{"trace": ..., "payload": ...}`), the import of torch, times of steps, the moment at which the job was
+ready, with Triton's compilations after it, and the end. A job that was killed leaves out the end, and perhaps
+half of a line.
 
 Time to first step, steps as samples and memory are taken; numerics, control and driver are not there, nor
 steps no later than the one before.
@@ -15,9 +16,10 @@ from statistics import median
 from typing import Any
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
 from compilewatch.db.interchange.files.opening import MAX_LINE_BYTES, InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.traces.after_ready import AfterReadyLog
 from compilewatch.db.interchange.traces.compile_log import CompileLog
 from compilewatch.db.interchange.traces.job_trials import JobProcess
 from compilewatch.db.records.evidence import Memory
@@ -45,17 +47,27 @@ class _Recording:
     backward: int = 0
     """Steps that ended no later than the one before them, which says nothing of either."""
     memory: dict[str, int] = field(default_factory=dict)
+    after_ready: AfterReadyLog | None = None
+    ended_ns: int | None = None
 
     def add(self, line: Fields) -> None:
         """One line. Raises RecordError naming the field that the recorder did not write so."""
         if "trace" in line.data:
             self.log.add(line.part("trace"), line.text("payload", MAX_LINE_BYTES) or "")
+            if self.after_ready is not None:
+                self.after_ready.add(line)
+        elif "triton" in line.data and self.after_ready is not None:
+            self.after_ready.add(line)
+        elif "ready" in line.data:
+            self.after_ready = AfterReadyLog(self.log, line.count("at_ns") or 0)
         elif "import_torch_ns" in line.data:
             self.import_torch_ns = line.count("import_torch_ns")
             self.software = line.part("software")
         elif "steps_ns" in line.data:
             self._stepped(line)
-        elif "ended" not in line.data:
+        elif "ended" in line.data:
+            self.ended_ns = line.count("at_ns")
+        else:
             line.fail("the line", "is none of a recording")
         sizes = {name: line.part("memory").count(name) for name in _MEMORY}
         self.memory |= {name: size for name, size in sizes.items() if size is not None}
@@ -117,6 +129,11 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
     figures = {"steps_recorded": float(len(recording.steps_ns))} if recording.steps_ns else {}
     if until_steady:
         figures["steps_until_steady"] = float(until_steady)
+    after_ready = None
+    if recording.after_ready is not None:
+        after_ready = recording.after_ready.facts(recording.ended_ns)
+        figures["compiles_after_ready"] = float(after_ready.count)
+        figures["compile_after_ready_s"] = after_ready.cost_ns / NS_PER_S
     phases_ns = recording.phases_at_first_step_ns
     called = header.required_text("job")
     job = options.job or called
@@ -139,6 +156,7 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
         steps_ns=recording.steps_ns,
         memory=Memory.model_validate(recording.memory) if recording.memory else None,
         figures=figures,
+        after_ready=after_ready,
         cut_off=cut_off,
     )
 

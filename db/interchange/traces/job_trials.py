@@ -18,7 +18,7 @@ from compilewatch.db.interchange.files.fields import Place
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial, torch_facts
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.traces.compile_log import CompileLog
-from compilewatch.db.records.evidence import ColdStart, Memory, PhasesNs, Summary
+from compilewatch.db.records.evidence import AfterReady, ColdStart, Memory, PhasesNs, Summary
 from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Trial
@@ -52,6 +52,7 @@ class JobProcess:
     """The moments at which its steps ended, since 1970; empty where the source does not say."""
     memory: Memory | None = None
     figures: dict[str, float] = field(default_factory=dict)
+    after_ready: AfterReady | None = None
     cut_off: bool = False
     """Whether its file ends inside a record, which was left out."""
 
@@ -96,6 +97,8 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignR
         figures |= {"rank": float(process.rank), "ranks": float(ranks)}
         if facts is not None and ranks > 1:
             facts = facts.model_copy(update={"ranks": [log.of_rank(process.rank, process.steps_ns)]})
+    if process.after_ready is not None:
+        facts = (facts or log.facts()).model_copy(update={"after_ready": process.after_ready})
     return ForeignResult(
         place=process.place,
         workload=process.name,

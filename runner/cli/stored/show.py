@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from compilewatch.db.cause.after_ready import after_ready_texts
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import held_texts
 from compilewatch.db.cause.notes import cache_texts, trial_notes
@@ -120,6 +121,7 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [
             (name, f"{event.count} x {event.location or MISSING}: {event.reason}") for name, event in events
         ]
+        facts += after_ready_texts(compiler.after_ready) if compiler.after_ready else []
     if trial.stream is not None:
         facts += stream_texts(trial.stream)
         facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]

@@ -1,0 +1,164 @@
+"""What compiled while somebody waited, and the inputs that a warm-up left out."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+from pprint import pformat
+from typing import Any
+
+from compilewatch.db.records.evidence import AfterReady, CompileAfterReady, CompiledInput, CompileKind
+from compilewatch.db.units import count, duration, plural, words
+
+_NAMED = 3
+_RESUMED = "torch_dynamo_resume_in_"
+_STEP = re.compile(r"\['([^']*)'\]|\[(\d+)\]")
+_DTYPE = re.compile(r"[a-z][a-z0-9_]{1,30}")
+_WITH_INPUTS = (CompileKind.COMPILATION, CompileKind.RECOMPILATION)
+
+
+def after_ready_sentence(facts: AfterReady) -> str:
+    """How many compilations after ready, their time of that watched, and for which inputs."""
+    watched = "" if facts.watched_ns is None else f" in {duration(facts.watched_ns)}"
+    if facts.count == 0:
+        return f"Nothing compiled after ready{watched}."
+    said = f"{plural(facts.count, 'compilation')} after ready cost {duration(facts.cost_ns)}{watched}"
+    inputs = list(dict.fromkeys(text for each in facts.compiles if (text := _inputs_text(each))))
+    if not inputs:
+        return f"{said}."
+    more = f" and {count(len(inputs) - _NAMED)} more" if len(inputs) > _NAMED else ""
+    return (
+        f"{said}: never warmed up {'were' if len(inputs) > 1 else 'was'} {'; '.join(inputs[:_NAMED])}{more}."
+    )
+
+
+def after_ready_rows(facts: AfterReady) -> list[dict[str, Any]]:
+    """A row for each compilation: when, how long, what, for which request and inputs, why."""
+    return [
+        {
+            "after": each.after_ns,
+            "cost": each.cost_ns,
+            "kind": words(each.kind.value),
+            "function": each.function,
+            "request": each.request,
+            "inputs": _inputs_text(each) or None,
+            "reason": each.reason,
+        }
+        for each in facts.compiles
+    ]
+
+
+def after_ready_texts(facts: AfterReady) -> list[tuple[str, str]]:
+    """The sentence, and a line for each compilation, named by how long after ready it began."""
+    return [("after ready", after_ready_sentence(facts)), *(_line(each) for each in facts.compiles)]
+
+
+def _line(each: CompileAfterReady) -> tuple[str, str]:
+    of = f" of {each.function}" if each.function else ""
+    waiting = f", request {each.request}" if each.request else ""
+    why = "; ".join(filter(None, (_inputs_text(each), each.reason)))
+    text = f"{duration(each.cost_ns)}, {words(each.kind.value)}{of}{waiting}" + (f": {why}" if why else "")
+    return f"  after {duration(each.after_ns)}", text
+
+
+def _inputs_text(each: CompileAfterReady) -> str:
+    return ", ".join(_input_text(tensor) for tensor in each.inputs or ())
+
+
+def _input_text(tensor: CompiledInput) -> str:
+    size = " x ".join(map(str, tensor.size)) or "a number"
+    return f"{_name(tensor.source)} {size} {tensor.dtype}"
+
+
+def _name(source: str) -> str:
+    """`L['batch']['ids']` is batch.ids."""
+    return ".".join(step[0] or step[1] for step in _STEP.findall(source)) or source
+
+
+# The warm-up that was missing. What a record says goes into it as literals alone.
+_SCRIPT = '''"""By compilewatch: inputs that a job compiled for after it was ready, and a call with each.
+
+Call `warm_up(model)` before the job is ready, under its own `torch.no_grad()`, autocast and device. Of
+several functions name one for each entry of INPUTS, in that order.
+"""
+
+import torch
+
+JOB = {job}
+
+# Of each function its calls: arguments by name; a tensor is its size and type.
+INPUTS = {inputs}
+
+# What no call with other sizes warms up.
+LEFT_OUT = {left_out}
+
+
+def warm_up(*functions, device=None):
+    """Call each function with every input that it had not seen."""
+    for function, calls in zip(functions, INPUTS.values(), strict=True):
+        for arguments in calls:
+            made = _made(arguments, device)
+            positional, named = made.pop("args", []), made.pop("kwargs", {{}})
+            function(*positional, **named, **made)
+
+
+def _made(part, device):
+    if isinstance(part, tuple):
+        size, dtype = part
+        return torch.zeros(size, dtype=getattr(torch, dtype), device=device)
+    if all(isinstance(name, int) for name in part):
+        return [_made(part[index], device) for index in sorted(part)]
+    return {{name: _made(entry, device) for name, entry in part.items()}}
+'''
+
+
+def warm_up_script(job: str, processes: Iterable[AfterReady]) -> str | None:
+    """A Python module that calls what the processes of a job compiled for after ready; None where none of
+    that has inputs to call with.
+    """
+    calls: dict[str, list[dict[str, Any]]] = {}
+    left_out: list[str] = []
+    for each in (each for facts in processes for each in facts.compiles):
+        arguments = _arguments(each)
+        if arguments:
+            of_function = calls.setdefault(each.function or "the function", [])
+            if arguments not in of_function:
+                of_function.append(arguments)
+        elif not (each.function or "").startswith(_RESUMED):
+            text = ": ".join(filter(None, (words(each.kind.value), each.function, each.reason)))
+            left_out += [text] if text not in left_out else []
+    if not calls:
+        return None
+    shown = {"inputs": calls, "left_out": left_out}
+    return _SCRIPT.format(
+        job=repr(job), **{name: pformat(value, width=100, sort_dicts=False) for name, value in shown.items()}
+    )
+
+
+def _arguments(each: CompileAfterReady) -> dict[str, Any]:
+    """Arguments by name, nested as the function has them; empty where they cannot be made.
+
+    The rest of a function after a graph break is called by the function itself.
+    """
+    if each.kind not in _WITH_INPUTS or (each.function or "").startswith(_RESUMED):
+        return {}
+    arguments: dict[Any, Any] = {}
+    for tensor in each.inputs or ():
+        if not _DTYPE.fullmatch(tensor.dtype):
+            return {}
+        steps = [name or int(index) for name, index in _STEP.findall(tensor.source)]
+        if not steps or not _is_argument(steps[0]):
+            return {}
+        *folders, last = steps
+        place: Any = arguments
+        for step in folders:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                return {}
+        place[last] = (tensor.size, tensor.dtype)
+    return arguments
+
+
+def _is_argument(name: str | int) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)

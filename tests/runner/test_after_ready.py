@@ -1,0 +1,195 @@
+"""A small server under the recorder: what compiles after it is ready, and the warm-up that was missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compilewatch.dashboard.document.sections import sections
+from compilewatch.dashboard.pages.trial.one_trial import trial_parts
+from compilewatch.db.cause.after_ready import warm_up_script
+from compilewatch.db.records.evidence import AfterReady, CompileAfterReady, CompiledInput, CompileKind
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from tests.dashboard.conftest import DATABASE
+from tests.db.interchange.reading import read
+
+_SERVER = """
+import json, sys, threading, types
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import urlopen
+
+heard = []
+hooks = types.SimpleNamespace(jit_cache_hook=None)
+hooks.jit_post_compile_hook = lambda **call: heard.append(call["key"])
+sys.modules["triton"] = types.SimpleNamespace(knobs=types.SimpleNamespace(runtime=hooks))
+
+import torch
+del sys.modules["triton"]
+from compilewatch import record
+
+
+class Ranker(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 1)
+
+    def forward(self, features, options=None, *, scale=1.0):
+        return self.linear(features + (options["bias"] if options else 0.0)) * scale
+
+
+model = torch.compile(Ranker(), backend="eager", dynamic=False)
+lock = threading.Lock()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        size = self.path.rpartition("/")[2]
+        if size == "health":
+            record.ready()
+        else:
+            features = torch.randn(int(size.removesuffix("b")), 4)
+            options = {"bias": torch.ones(4)} if size.endswith("b") else None
+            with lock, record.request(f"batch {size}"):
+                model(features, options)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+for batch in (1, 8):
+    model(torch.randn(batch, 4))
+if sys.argv[1:]:
+    from warm_up import warm_up
+
+    warm_up(model)
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+address = f"http://127.0.0.1:{server.server_port}/"
+sys.modules["triton"] = types.SimpleNamespace(knobs=types.SimpleNamespace(runtime=hooks))
+for request in ("health", "1", "8", "24", "8b", "24", "health"):
+    urlopen(address + request).read()
+if not sys.argv[1:]:
+    call = {"key": 7, "repr": "add[fp32]", "fn": types.SimpleNamespace(name="add")}
+    hooks.jit_cache_hook(**call)
+    hooks.jit_post_compile_hook(**call)
+    print(heard)
+server.shutdown()
+"""
+
+
+def _served(folder: Path, *arguments: str) -> tuple[str, Path]:
+    jobs = folder / f"jobs{len(arguments)}"
+    words = [
+        sys.executable,
+        "-m",
+        "compilewatch.record",
+        "--name",
+        "ranker-serve",
+        "--",
+        "serve.py",
+        *arguments,
+    ]
+    environment = os.environ | {"COMPILEWATCH_JOBS": str(jobs)}
+    ended = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout, jobs
+
+
+def _after_ready(trial: Trial) -> AfterReady:
+    assert trial.compiler is not None
+    assert trial.compiler.after_ready is not None
+    return trial.compiler.after_ready
+
+
+def test_what_compiled_after_ready_is_found_and_its_warm_up_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "serve.py").write_text(_SERVER)
+    printed, jobs = _served(tmp_path)
+    # A hook of Triton that was there is asked as before.
+    assert printed == "[7]\n"
+    (trial,) = read(jobs)
+    facts = _after_ready(trial)
+    assert [(each.kind, each.request) for each in facts.compiles] == [
+        (CompileKind.RECOMPILATION, "batch 24"),
+        (CompileKind.RECOMPILATION, "batch 8b"),
+        (CompileKind.TRITON, None),
+    ]
+    larger, biased, kernel = facts.compiles
+    assert larger.inputs == [CompiledInput(source="L['features']", size=[24, 4], dtype="float32")]
+    assert larger.function == "forward (serve.py:21)"
+    assert "expected 8, actual 24" in (larger.reason or "")
+    assert {each.source for each in biased.inputs or ()} == {"L['features']", "L['options']['bias']"}
+    assert (kernel.function, kernel.reason) == ("add", "add[fp32]")
+    assert facts.count == 3
+    assert facts.cost_ns == sum(each.cost_ns for each in facts.compiles) > 0
+    assert facts.watched_ns is not None
+    assert facts.watched_ns > facts.cost_ns
+    assert trial.summary is not None
+    assert trial.summary.metrics["compiles_after_ready"] == 3
+
+    database = f"sqlite:///{tmp_path / 'new.db'}"
+    assert exit_code_of(app, ["import", str(jobs), "--db", database]) == 0
+    monkeypatch.setenv(DATABASE, database)
+    page = str(list(sections([*trial_parts(trial)])))
+    assert "3 compilations after ready cost" in page
+    assert "features 24 x 4 float32" in page
+    capsys.readouterr()
+    assert exit_code_of(app, ["warm-up", "ranker-serve", "--db", database]) == 0
+    (tmp_path / "warm_up.py").write_text(capsys.readouterr().out)
+    _, warm = _served(tmp_path, "warm")
+    (again,) = read(warm)
+    assert _after_ready(again).compiles == []
+    assert exit_code_of(app, ["import", str(warm), "--db", database]) == 0
+    capsys.readouterr()
+    assert exit_code_of(app, ["warm-up", "ranker-serve", "--db", database]) == 0
+    assert capsys.readouterr().out == "# ranker-serve compiled nothing after ready.\n"
+
+
+def test_a_job_is_ready_after_steps_and_one_that_never_is_is_told_how(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "from compilewatch import record\nimport torch\nfor _ in range(4):\n    record.step()\n"
+    (tmp_path / "steps.py").write_text(program)
+    for name, options in (("late", ["--ready-after", "3"]), ("never", [])):
+        words = [sys.executable, "-m", "compilewatch.record", "--name", name, "--directory", name, *options]
+        subprocess.run([*words, "--", "steps.py"], cwd=tmp_path, check=True)
+    (trial,) = read(tmp_path / "late")
+    assert _after_ready(trial).count == 0
+    database = f"sqlite:///{tmp_path / 'new.db'}"
+    assert exit_code_of(app, ["import", str(tmp_path / "never"), "--db", database]) == 0
+    assert exit_code_of(app, ["warm-up", "never", "--db", database]) == 2
+    assert "--ready-after STEPS" in capsys.readouterr().err
+    words = [sys.executable, "-m", "compilewatch.record", "--ready-after", "soon", "--", "steps.py"]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "--ready-after soon: is no number of steps." in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["x = 1\nimport os #", '"""', "{job}", "'] + [open('/etc/passwd') #"])
+def test_what_a_record_says_is_no_code_of_the_warm_up(name: str) -> None:
+    hostile = CompileAfterReady(
+        after_ns=0,
+        cost_ns=1,
+        kind=CompileKind.RECOMPILATION,
+        function=name,
+        reason=name,
+        inputs=[CompiledInput(source="L['x']", size=[2], dtype="float32")],
+    )
+    unmade = hostile.model_copy(update={"inputs": [CompiledInput(source=name, size=[2], dtype="float32")]})
+    script = warm_up_script(name, [AfterReady(count=2, cost_ns=2, compiles=[hostile, unmade])])
+    assert script is not None
+    module: dict[str, object] = {}
+    exec(script, module)
+    assert module["JOB"] == name
+    assert module["INPUTS"] == {name: [{"x": ([2], "float32")}]}
+    assert set(module) >= {"torch", "warm_up"}
+    assert {key for key in module if key.islower() and not key.startswith("_")} == {"torch", "warm_up"}
