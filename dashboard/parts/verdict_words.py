@@ -7,7 +7,7 @@ from typing import Any
 
 from compilewatch.dashboard.parts.column_units import UNITS
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.columns.metrics import METRICS, is_counted
 from compilewatch.db.judge.compare.sides import changed_libraries
 from compilewatch.db.judge.decide import overall_verdict
 from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
@@ -33,7 +33,7 @@ def change(row: Row) -> str:
     """How the value moved: a signed share, or the words where one side has no number."""
     if row.change is not None:
         return UNITS["change"].write(row.change)
-    if row.metric in COUNTED_METRICS and row.base == row.head:
+    if is_counted(row.metric) and row.base == row.head:
         return units.MISSING
     base, head = figure(row.metric, row.base), figure(row.metric, row.head)
     return head if base == head else f"{base} → {head}"

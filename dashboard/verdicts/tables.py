@@ -14,7 +14,7 @@ from compilewatch.dashboard.parts.column_units import UNITS, SidesCell, quantity
 from compilewatch.dashboard.parts.parts import Part, Table, TableColumn, Tone
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.columns.metrics import METRICS, is_counted
 from compilewatch.db.judge.compare.recorded_regressions import Regression
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, LatencyChange, LeftOut, Row
@@ -134,9 +134,7 @@ def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
 def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
     """Cases that pass no more or again, or whose graph breaks or recompiles changed, the worst first."""
     moved = [
-        row
-        for row in comparison.rows
-        if row.metric in COUNTED_METRICS and row.verdict is not Verdict.UNCHANGED
+        row for row in comparison.rows if is_counted(row.metric) and row.verdict is not Verdict.UNCHANGED
     ]
     return pd.DataFrame(
         [

@@ -58,11 +58,17 @@ ASKED_METRICS = tuple(
 """What trials have a value of and two builds are compared by where somebody asks for it, by the same test; it
 decides no verdict on the whole."""
 COUNTED_METRICS = tuple(metric for metric in Metric if METRICS[metric].threshold is Threshold.EXACT)
-"""Metrics without noise: compared exactly."""
+"""Metrics without noise: compared exactly; a source may state others (`is_counted`)."""
 SPEEDUPS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
 """Eager time over compiled time."""
 BANDED = tuple(each.column for each in METRICS.values() if each.banded)
 """Columns that a history has with their ends across trials."""
+
+
+def is_counted(metric: Metric) -> bool:
+    """Whether it is compared exactly; a figure of a source's own is by its name."""
+    column = METRICS.get(metric) or source_metric(metric.removeprefix(SOURCE_METRIC))
+    return column is not None and column.threshold is Threshold.EXACT
 
 
 def higher_is_better(metric: Metric) -> bool:

@@ -2,7 +2,8 @@
 
 A name that tells no direction (`infer_gmacs`) is kept and never judged. Of a server those are judged that it
 owes: medians and 99th percentiles of the time to first token (TTFT), per output token (TPOT) and of a whole
-request (end to end), and goodput; throughput where the rate of requests is not fixed.
+request (end to end), goodput, and how many requests were completed or failed; throughput where the rate of
+requests is not fixed. What a compiler counts (graph breaks, skipped CUDA graphs) is compared exactly.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ _UNDER_LOAD = {
 # Beside output throughput they say the same once more.
 _OTHER_THROUGHPUTS = {"input_throughput", "total_throughput", "total_token_throughput"}
 _OFFERED = re.compile(r"throughput(?!.*per_user)")
-# A spread, a bound or a sum of a figure tells no better or worse of its own.
-_NO_FIGURES = {"std", "stdev", "stddev", "min", "max", "total", "num", "number", "count"}
+# A spread or a bound tells no better or worse of its own, nor does a sum of what is none of the counts below.
+_SPREADS = {"std", "stdev", "stddev", "stderr", "standard", "margin", "min", "max"}
+_NO_FIGURES = _SPREADS | {"total", "num", "number", "count"}
+_EXACT = {"skips", "breaks", "recompiles", "recompilations"}
+_BAD = {"error", "errors", "failed", "failure", "failures", "timeouts", "rejected", "aborted", "preemptions"}
+_GOOD = {"completed", "successful", "succeeded"}
 _UNIT = re.compile(r"(?:\(\s*(?P<bracketed>[^()]*?)\s*\)|[ _.](?P<last>[a-zµ]+))$", re.IGNORECASE)
 _RATE = re.compile(
     r"(?:per[ _]|/ ?)(?:s|sec|second)(?![a-z])|throughput|goodput|(?:^|[^a-z])(?:tps|qps|fps)(?![a-z])",
@@ -80,7 +85,12 @@ def _facts(name: str) -> dict[str, Any] | None:
     """What a name says that no table has."""
     words, unit = set(re.findall("[a-z]+", name.lower())), unit_of(name)
     facts: dict[str, Any] | None = None
-    if words & _NO_FIGURES or name in _OTHER_THROUGHPUTS or _OF_REQUESTS.fullmatch(name):
+    is_amount = unit in NS_OF_UNITS or unit in _BYTES_OF_UNITS
+    if words & (_EXACT | _BAD | _GOOD) and not (words & _SPREADS or is_amount):
+        facts = {"unit": "count", "write": _count, "higher_is_better": bool(words & _GOOD)}
+        if words & _EXACT:
+            facts |= {"threshold": Threshold.EXACT, "judged": False}
+    elif words & _NO_FIGURES or name in _OTHER_THROUGHPUTS or _OF_REQUESTS.fullmatch(name):
         pass
     elif is_rate(name):
         facts = _rates("")
@@ -93,6 +103,14 @@ def _facts(name: str) -> dict[str, Any] | None:
     elif _TIME.search(name):
         facts = {"write": units.significant}
     return facts
+
+
+def may_be_zero(metric: Metric) -> bool:
+    """Whether 0 is a value of the metric: no request was served, nothing failed. A time or a size of 0 was
+    not measured.
+    """
+    column = source_metric(metric.removeprefix(SOURCE_METRIC))
+    return column is not None and column.unit in ("1/s", "x", "count")
 
 
 def unit_of(name: str) -> str:
@@ -112,6 +130,11 @@ def _times(ns: float) -> Callable[..., str]:
 
 def _sizes(bytes_: float) -> Callable[..., str]:
     return lambda value: units.size(float(value) * bytes_)
+
+
+def _count(value: float) -> str:
+    """Exact where it is whole; a mean of several is not."""
+    return units.count(value) if float(value).is_integer() else units.significant(value)
 
 
 def _rates(item: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.columns.metrics import is_counted
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Row
 
@@ -72,7 +72,7 @@ def place_of(row: Row, whole: Row) -> ReleasePlace:
     """Where a release stands: `row` is what is judged of it against the first release, `whole` of the last
     against the first.
     """
-    if row.metric in COUNTED_METRICS:
+    if is_counted(row.metric):
         if row.head == whole.base:
             return ReleasePlace.BEFORE
         return ReleasePlace.AFTER if row.head == whole.head else ReleasePlace.OPEN
@@ -87,4 +87,4 @@ def place_of(row: Row, whole: Row) -> ReleasePlace:
 
 def has_moved(row: Row) -> bool:
     """Whether a row shows a change that can be searched for."""
-    return row.verdict in MOVED and (row.change is not None or row.metric in COUNTED_METRICS)
+    return row.verdict in MOVED and (row.change is not None or is_counted(row.metric))

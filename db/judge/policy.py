@@ -19,7 +19,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from compilewatch.db.columns.column import Threshold
-from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.columns.metrics import METRICS, is_counted
 from compilewatch.db.records.fields import Closed
 from compilewatch.db.records.vocabulary import Metric
 
@@ -58,7 +58,7 @@ class Override(Closed):
     def _overrides_something(self) -> Self:
         if self.minimum_effect is None and self.unchanged_margin is None:
             raise ValueError("an override needs minimum_effect or unchanged_margin")
-        if self.metric in COUNTED_METRICS:
+        if self.metric is not None and is_counted(self.metric):
             raise ValueError(f"{self.metric} is compared exactly and has no thresholds")
         if self.minimum_effect is not None and self.unchanged_margin is not None:
             Thresholds(minimum_effect=self.minimum_effect, unchanged_margin=self.unchanged_margin)
@@ -285,7 +285,7 @@ class Policy(Closed):
         cls, thresholds: dict[Metric, Thresholds]
     ) -> dict[Metric, Thresholds]:
         for metric in thresholds:
-            if metric in COUNTED_METRICS:
+            if is_counted(metric):
                 raise ValueError(f"{metric} is compared exactly and has no thresholds")
         return _default_thresholds() | thresholds
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.columns.metrics import is_counted
 from compilewatch.db.judge.decide import counts_as, group_of, verdict_of_case
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.fields import Closed
@@ -273,7 +273,7 @@ class Comparison(Result):
     @property
     def tally(self) -> Tally:
         """The tally of the first metric that was compared, which is latency wherever steps were timed."""
-        judged = {row.metric for row in self.rows if row.metric not in COUNTED_METRICS}
+        judged = {row.metric for row in self.rows if not is_counted(row.metric)}
         in_order = (*Metric, *sorted(judged))
         return self.tally_of(next((metric for metric in in_order if metric in judged), Metric.LATENCY))
 

@@ -292,7 +292,8 @@ def _figure(metric: Metric, value: float | str | None) -> str:
 
 def _change(row: Row) -> str:
     if row.change is None:
-        return MISSING
+        # There is no ratio to 0.
+        return "from 0" if row.base == 0 != row.head else "to 0" if row.head == 0 != row.base else MISSING
     text = percent(row.change, signed=True)
     if row.interval is not None:
         text += f" [{percent(row.interval[0], signed=True)}, {percent(row.interval[1], signed=True)}]"

@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from compilewatch.db.columns.metrics import is_counted
+from compilewatch.db.columns.source_metrics import metrics_among
 from compilewatch.db.judge.decide import decide_count, decide_passes
 from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
@@ -39,7 +41,7 @@ class Counted:
 
 
 def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
-    """Graph breaks, recompiles and the pass set of every case, as far as both sides know them.
+    """Graph breaks, recompiles, a source's counts and the pass set of every case, as far as both sides know.
 
     A case that ran on both sides has no row for its pass set where a side's numbers were never checked.
 
@@ -48,7 +50,8 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
     cells = Groups(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
     rows = []
     passed = passed_mask(trials)
-    for metric, column in COUNTS.items():
+    stated = {metric: metric for metric in metrics_among(trials.columns) if is_counted(metric)}
+    for metric, column in (COUNTS | stated).items():
         counts = _known_by_cell(cells, np.where(passed, floats(trials[column]), np.nan))
         for number, (base, head) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
             if base and head:

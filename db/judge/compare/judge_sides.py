@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 from pandas import DataFrame, array
 
-from compilewatch.db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better
+from compilewatch.db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better, is_counted
 from compilewatch.db.columns.source_metrics import metrics_among
 from compilewatch.db.judge.compare.code import same_code
 from compilewatch.db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
@@ -19,10 +19,12 @@ from compilewatch.db.judge.compare.measured import (
     GPU_COLUMNS,
     PAST_COLUMNS,
     LogValues,
+    WithoutRatio,
     columns_of,
     layout,
     log_values,
     past_layout,
+    stated_values,
     timed_apart,
 )
 from compilewatch.db.judge.compare.rows import (
@@ -148,6 +150,7 @@ class _Measured:
     device_parts: Moves
     bounds: tuple[Bound | None, ...]
     cycles: Floats
+    without_ratio: dict[Metric, dict[int, WithoutRatio]]
 
 
 def _judge_measured(
@@ -166,8 +169,13 @@ def _judge_measured(
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
     compared = layout(matched.trials, matched.case)
     sides = Groups(compared.case * 2 + compared.side, 2 * cases)
-    stated = metrics_among(matched.trials.columns)
-    values = log_values(matched.trials, sides, eager_ns, (*stated, *further))
+    stated = {
+        metric: stated_values(matched.trials, compared, metric)
+        for metric in metrics_among(matched.trials.columns)
+        if not is_counted(metric)
+    }
+    values = log_values(matched.trials, sides, eager_ns, further)
+    metrics = values.metrics | {metric: x for metric, (x, _) in stated.items()}
     earlier = None if past is None else past[1]
 
     canary = np.array(matched.canary, dtype=np.bool_)
@@ -211,7 +219,7 @@ def _judge_measured(
         return Decided(evidence, decision)
 
     tested = {
-        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics.get(metric), metric)
+        metric: test(metrics[metric], None if earlier is None else earlier.metrics.get(metric), metric)
         for metric in (*MEASURED_METRICS, *stated, *further)
     }
     in_verdict = [each for metric, each in tested.items() if metric not in further]
@@ -235,6 +243,7 @@ def _judge_measured(
         device_parts=parts("eager_device", "compiled_device", Metric.DEVICE_TIME),
         bounds=bounds,
         cycles=_cycles(test(values.cycles, None, Metric.DEVICE_TIME), tested[Metric.DEVICE_TIME]),
+        without_ratio={metric: cases for metric, (_, cases) in stated.items()},
     )
 
 
@@ -280,6 +289,7 @@ def _context(
             for metric, each in metrics.items()
         },
         timed_by_two=_timed_by_two(matched),
+        without_ratio=measured.without_ratio,
         same_build=same_build,
         same_code=same_code(matched.trials, matched.case, len(matched.keys)),
         until_decided=until_decided,

@@ -9,6 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS, FURTHER_METRICS, METRICS
+from compilewatch.db.columns.source_metrics import may_be_zero
 from compilewatch.db.judge.compare.comparable import comparable_timing
 from compilewatch.db.judge.sequence import occasions
 from compilewatch.db.judge.statistics.contrast import Observations
@@ -97,6 +98,44 @@ def log_values(
         compiled_device=np.where(np.isnan(control_device), np.nan, np.log(device)),
         cycles=np.log(device * _positive_or_none(trials, "sm_clock_mhz")),
     )
+
+
+@dataclass(frozen=True)
+class WithoutRatio:
+    """A metric of a case in which a trial has the value 0, to which there is no ratio: the mean of each side,
+    and its trials. `tested`: by differences, in parts of the largest value; no time or size is 0, and one is
+    not tested.
+    """
+
+    base: float
+    head: float
+    trials: tuple[int, int]
+    tested: bool
+
+
+def stated_values(
+    trials: DataFrame, compared: Observations, metric: Metric
+) -> tuple[Floats, dict[int, WithoutRatio]]:
+    """Of a figure of the source's own what is tested, one entry per trial, and its cases without a ratio.
+
+    Natural logs, NaN where a trial has no value. Where one has the value 0 every value of the case is stated
+    in parts of the largest: what differs by a hundredth of it there differs by about as much in logs, so the
+    noise of all cases is one. What is 0 throughout was not measured.
+    """
+    values = np.where(timed_mask(trials), floats(trials[METRICS[metric].column]), np.nan)
+    values = np.where(np.isfinite(values), values, np.nan)
+    cases = {}
+    x = np.log(np.where(values > 0, values, np.nan))
+    for case in np.unique(compared.case[values <= 0]).tolist():
+        mine = (compared.case == case) & ~np.isnan(values)
+        largest = float(np.abs(values[mine]).max())
+        sides = [values[mine & (compared.side == side)] for side in (0, 1)]
+        tested = may_be_zero(metric)
+        x[compared.case == case] = values[compared.case == case] / largest if largest and tested else np.nan
+        if largest and all(map(len, sides)):
+            base, head = (float(side.mean()) for side in sides)
+            cases[case] = WithoutRatio(base, head, (len(sides[0]), len(sides[1])), tested)
+    return x, cases
 
 
 def columns_of(metrics: Iterable[Metric]) -> tuple[str, ...]:

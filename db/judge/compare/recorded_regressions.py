@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.columns.metrics import is_counted
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.decide_again import is_decided_otherwise, is_within_accepted, takes_back
@@ -248,7 +248,7 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
 
 def needs_no_confirmation(row: Row) -> bool:
     """Counts that are the same in every trial of a side are facts, not estimates."""
-    return row.metric in COUNTED_METRICS and not row.suspected
+    return is_counted(row.metric) and not row.suspected
 
 
 def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, METRICS, SUMMARY_COLUMNS
 from compilewatch.db.judge.compare.counts import Counted
+from compilewatch.db.judge.compare.measured import WithoutRatio
 from compilewatch.db.judge.decide import (
     MOVED,
     ON_DEVICE,
@@ -42,7 +43,8 @@ _SUMMED_UP = tuple(metric for metric in MEASURED_METRICS if metric not in (*ON_D
 class Context(Compared):
     """What every row of a comparison shares: what was decided by, and what the sides are called. `base` and
     `head` are the values of each case as its summary says them (`side_values`). `timed_by_two` holds the
-    methods of compiled and eager of a case where these are two, `until_decided` says whether trials of the
+    methods of compiled and eager of a case where these are two, `without_ratio` what has a value of 0 by
+    metric and case, `until_decided` says whether trials of the
     head were judged as they came.
     """
 
@@ -50,6 +52,7 @@ class Context(Compared):
     base: SideValues
     head: SideValues
     timed_by_two: dict[int, tuple[str, str]]
+    without_ratio: dict[Metric, dict[int, WithoutRatio]]
     until_decided: bool
 
     def parts_of(self, metric: Metric, case: int) -> dict[str, Any]:
@@ -133,6 +136,8 @@ def _finite(values: Floats) -> list[float | None]:
 def measured_row(context: Context, found: Finding) -> Row | None:
     """The row of one measured metric of one case; None where a side has no such value."""
     metric, case = found.metric, found.case
+    if (values := context.without_ratio.get(metric, {}).get(case)) is not None:
+        return _row_without_ratio(context, found, values)
     base, head = (
         (context.base[metric][case], context.head[metric][case]) if metric in _SUMMED_UP else _values(found)
     )
@@ -194,6 +199,38 @@ def _change_between(
         change = float(head) / float(base) - 1.0
         reach = reach and (min(reach[0], change), max(reach[1], change))
     return change, reach
+
+
+def _row_without_ratio(context: Context, found: Finding, values: WithoutRatio) -> Row:
+    """The row of a metric that is 0 in a trial of the case: both values, and a sentence for a percentage."""
+    decided = decide_case(context, found)
+    return Row(
+        **context.shared(found.metric, found.case),
+        base=values.base,
+        head=values.head,
+        p_value=found.p_value,
+        q_value=found.q_value,
+        **decided._asdict(),
+        trials=values.trials,
+        more_trials=found.more_trials,
+        design=found.design,
+        reason=_why_without_ratio(context, found, values),
+    )
+
+
+def _why_without_ratio(context: Context, found: Finding, values: WithoutRatio) -> str:
+    metric = found.metric
+    if not values.tested:
+        return sentences.not_measured(metric, values.base, values.head)
+    if found.verdict in MOVED:
+        return sentences.moved_without_ratio(metric, values.base, values.head)
+    if found.verdict is Verdict.UNCHANGED:
+        return sentences.unchanged_without_ratio(found.margin)
+    if not found.enough_trials:
+        return sentences.too_few(values.trials, context.policy.minimum_trials, suspected=False)
+    if found.held_back:
+        return sentences.few_and_noisy(values.trials, context.policy.few_trials)
+    return sentences.open_without_ratio(metric, values.base, values.head)
 
 
 def incomparable_row(context: Context, found: Finding) -> Row:

@@ -46,6 +46,35 @@ def moved(
     return f"{name} {verb} by {_size(change)}."
 
 
+def moved_without_ratio(metric: Metric, base: float, head: float) -> str:
+    """Why a metric changed that is 0 on a side, where no percentage says by how much."""
+    verb = "rose" if head > base else "fell"
+    return f"{METRICS[metric].name} {verb} {from_to(metric, base, head)}, beyond what its trials vary by."
+
+
+def open_without_ratio(metric: Metric, base: float, head: float) -> str:
+    """The same where its trials vary by as much."""
+    return (
+        f"Cannot tell: {METRICS[metric].word} {from_to(metric, base, head)}, and its trials vary by as much."
+    )
+
+
+def unchanged_without_ratio(margin: float) -> str:
+    """Why it is unchanged. `margin`: a share of the largest value."""
+    return f"Shown to differ by less than {units.percent(margin)} of the largest value."
+
+
+def not_measured(metric: Metric, base: float, head: float) -> str:
+    """Why a time or a size that is 0 on a side is not judged."""
+    return f"{METRICS[metric].name} {from_to(metric, base, head)}: 0 was not measured."
+
+
+def from_to(metric: Metric, base: float, head: float) -> str:
+    """Both values: "from 3.50 requests/s to 0 requests/s"."""
+    write = METRICS[metric].write
+    return f"from {write(base)} to {write(head)}"
+
+
 def _because(who: WhoMoved, eager: float, compiled: float) -> str:
     alone = {WhoMoved.EAGER: eager, WhoMoved.COMPILED: compiled}.get(who)
     if alone is not None:

@@ -18,6 +18,7 @@ from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import StrategyKind, Summary, Trial
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.verdicts.gateway import compare
+from compilewatch.runner.output.comparison_text import markdown
 from tests.db.interchange.reading import TOLD, read_told
 from tests.db.interchange.tiny_files import genai_perf, sglang, trtllm_bench
 
@@ -109,14 +110,18 @@ def test_without_times_of_tokens_it_is_that_of_a_request(tmp_path: Path) -> None
 
 
 def compared(database: Database, folder: Path, base: dict[str, Any], head: dict[str, Any]) -> Comparison:
-    """Four results a side, a minute apart, which scatter by less than a percent."""
+    """Four results a side, a minute apart, whose rates and times scatter by less than a percent."""
     for side, figures in (("before", base), ("after", head)):
         folder.mkdir(exist_ok=True)
         paths = []
         for number, scatter in enumerate((1.0, 1.004, 0.997, 1.002)):
             day = "01" if side == "before" else "08"
             result = served(figures.get("rate", 4.0), 9.5)
-            result |= {key: value * scatter for key, value in figures.items() if key != "rate"}
+            result |= {
+                key: value * scatter if isinstance(value, float) else value
+                for key, value in figures.items()
+                if key != "rate"
+            }
             result |= {"date": f"202609{day}-01{number:02}00"}
             paths.append(written(folder, json.dumps(result), f"{side}{number}.json"))
         told = ImportOptions(**TOLD | {"measured_at": None, "strategy": "default"}, label=side)
@@ -143,6 +148,25 @@ def test_a_later_first_token_fails_a_comparison(sqlite_database: Database, tmp_p
     assert found["latency"] is not Verdict.REGRESSED
     assert "output_throughput" not in found
     assert comparison.verdict is Verdict.REGRESSED
+
+
+def test_what_falls_to_zero_or_rises_from_it_fails_a_comparison(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    comparison = compared(
+        sqlite_database,
+        tmp_path,
+        {"request_goodput": 3.9, "failed": 0, "completed": 200, "cudagraph_skips": 0},
+        {"request_goodput": 0.0, "failed": 20, "cudagraph_skips": 5}
+        | {"completed": 180, "total_input_tokens": 184_320, "total_output_tokens": 23_040},
+    )
+    found = verdicts(comparison)
+    assert found["request_goodput"] is found["failed"] is found["completed"] is Verdict.REGRESSED
+    assert found["cudagraph_skips"] is Verdict.REGRESSED
+    assert comparison.verdict is Verdict.REGRESSED
+    table = markdown(comparison)
+    assert "| 3.90 requests/s | 0 requests/s | to 0 |" in table
+    assert "| 0 | 20 | from 0 |" in table
 
 
 def test_throughput_is_judged_at_an_unlimited_rate(sqlite_database: Database, tmp_path: Path) -> None:
