@@ -103,7 +103,7 @@ browser: ## install Debian's Chromium for the browser tests, where root and apt-
 	fi
 
 # Targets of their own run these, and each of three processes would import them.
-NOT_COLLECTED := --ignore=tests/benchmarks --ignore=tests/mutants
+NOT_COLLECTED := --ignore=tests/qa/benchmarks --ignore=tests/qa/mutants
 
 # What a caller's PYTHONDONTWRITEBYTECODE would have compiled anew by every command that a test starts.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -136,7 +136,7 @@ test-builds: dev ## what each installed release of torch gives (BUILDS=directory
 	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/worker/test_torch_releases.py $(PYTEST_ARGS)
 
 faults: dev ## inject a thousand faults, kill a fleet's processes for minutes, print the table; about an hour
-	$(BIN)/python -m pytest -m 'faults or slow' tests/faults $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m 'faults or slow' tests/qa/faults $(PYTEST_ARGS)
 
 # Without Slurm the test is skipped, and says so.
 test-slurm: dev ## two hundred trials on a real Slurm of two nodes, whose jobs are pre-empted and killed
@@ -145,7 +145,7 @@ test-slurm: dev ## two hundred trials on a real Slurm of two nodes, whose jobs a
 	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge; } >/dev/null \
 	        || echo "Slurm could not be installed; the test will be skipped." >&2; \
 	fi
-	$(BIN)/python -m pytest -s -m slurm tests/faults/test_slurm.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -s -m slurm tests/qa/faults/test_slurm.py $(PYTEST_ARGS)
 
 fuzz: dev ## bend configurations, records, links, requests, sockets, states and what workers send, up to 5,000 times each; every property 500 times
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
@@ -157,12 +157,12 @@ fuzz: dev ## bend configurations, records, links, requests, sockets, states and 
 	    --numprocesses 2 --dist loadfile --timeout 3600 $(PYTEST_ARGS)
 
 numbers: dev ## whether every door tells the same numbers, and each page's add up, over 500 random histories; hours
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal tests/numbers $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal tests/qa/numbers $(PYTEST_ARGS)
 
 mutants: dev ## change db/metrics and db/judge in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \
 	    --target build/mutmut mutmut==$(MUTMUT)
-	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
+	$(BIN)/python -m tests.qa.mutants.run $(MUTANTS_ARGS)
 
 audit: $(AUDITOR) ## look up known weaknesses of every pinned package; needs the network
 	@rm -f $(VENV)/audit.txt; code=0; \
@@ -195,7 +195,7 @@ bench: dev ## print the measured ratios: overhead, agreement with torch's own ti
 	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
 
 faithful: dev ## a dozen models by a plain script and by a trial, in turns: first calls, latency, memory, with gates
-	$(BIN)/python -m tests.benchmarks.plain_script $(MODELS)
+	$(BIN)/python -m tests.qa.benchmarks.plain_script $(MODELS)
 
 docs: dev ## write the reference pages from the code, build the site into build/docs, check links and commands
 	$(BIN)/python -m docs.reference.generate build/pages

@@ -28,7 +28,7 @@ from tests.postgres import Unavailable, postgres_server
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# a busy machine must not fail a property: speed is measured in tests/benchmarks/
+# a busy machine must not fail a property: speed is measured in tests/qa/benchmarks/
 settings.register_profile("compilewatch", deadline=None, max_examples=12)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 # a mutant is tried some thousand times over: few examples, always the same, and none made smaller

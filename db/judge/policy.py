@@ -8,7 +8,7 @@ Sources named below:
 - Schuirmann 1987: two one-sided tests, J. Pharmacokinet. Biopharm. 15(6), 657-680.
 - Celisse et al. 2018: kernel change points, "New efficient algorithms for multiple change-point detection
   with reproducing kernels", Comput. Statist. Data Anal. 128, 200-220; as `ruptures.KernelCPD`.
-- measured: the tables of docs/measured/verdicts.md, printed by tests/benchmarks/.
+- measured: the tables of docs/measured/verdicts.md, printed by tests/qa/benchmarks/.
 """
 
 from __future__ import annotations

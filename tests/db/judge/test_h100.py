@@ -1,5 +1,5 @@
 """The judge on comparisons drawn from processes that were measured on an H100; more of them in
-tests/benchmarks/test_gpu_verdicts.py.
+tests/qa/benchmarks/test_gpu_verdicts.py.
 """
 
 from __future__ import annotations

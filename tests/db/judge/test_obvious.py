@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compilewatch.db.judge.policy import Policy
-from tests.benchmarks.test_first_pull_request import NOISY, Setting, alarms, ours, power
 from tests.db.verdicts.h100 import judge_values
+from tests.qa.benchmarks.test_first_pull_request import NOISY, Setting, alarms, ours, power
 
 POLICY = Policy()
 COMPARISONS = 150

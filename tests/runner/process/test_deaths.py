@@ -15,7 +15,7 @@ from compilewatch.db.records.trial import FailureKind, Status, parse_trial
 from compilewatch.db.units import duration
 from compilewatch.runner.cli.stored.show import facts_of
 from compilewatch.runner.process.supervise import run_trial
-from tests.faults.memory_group import memory_group
+from tests.qa.faults.memory_group import memory_group
 from tests.runner.measuring import compiled, make_spec, measure
 from tests.runner.quick_measurement import interpreter
 

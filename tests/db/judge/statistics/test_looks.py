@@ -15,9 +15,9 @@ from compilewatch.db.judge.statistics.looks import (
     trials_to_equal,
     visible_after,
 )
-from tests.benchmarks.test_until_decided import NOISES, Setting, alarms, found
-from tests.benchmarks.verdict_rules import FAMILIES
 from tests.db.verdicts.h100 import judge_values
+from tests.qa.benchmarks.test_until_decided import NOISES, Setting, alarms, found
+from tests.qa.benchmarks.verdict_rules import FAMILIES
 
 COMPARISONS = 100
 ERROR = np.sqrt(0.05 * 0.95 / COMPARISONS)
