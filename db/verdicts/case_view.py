@@ -14,8 +14,9 @@ from enum import StrEnum
 from typing import Any
 
 from compilewatch.db.columns.case import CASE
-from compilewatch.db.columns.column import Column, Kind
-from compilewatch.db.columns.metrics import FURTHER_COLUMNS, METRICS
+from compilewatch.db.columns.column import Column, Kind, SummaryKind
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.columns.trial import TRIAL
 from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
@@ -546,7 +547,8 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
             text=lambda case: f"{_repaid_interval(case)}",
         ),
         _named("peak_memory_bytes", "peak memory", "peak_bytes"),
-        *(_COLUMNS[name] for name in (*FURTHER_COLUMNS, "graph_breaks", "recompiles")),
+        *(_COLUMNS[each.column] for each in TRIAL if each.summary is SummaryKind.MEAN),
+        *(_COLUMNS[name] for name in ("graph_breaks", "recompiles")),
         _named("numerics", "numerics", "numerics_status"),
         *map(_flag, _FLAGS),
         *(_COLUMNS[name] for name in ("trials", "failed_trials")),
