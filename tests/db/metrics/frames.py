@@ -10,26 +10,25 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
+from compilewatch.db.columns.column import Kind
+from compilewatch.db.columns.trial import TRIAL
+
 START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
 _TEXT = """trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id
 conditions_id build_label torch torch_variant cuda driver triton cudnn python os compiler workload_id workload
 workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind
 failure_message numerics_status timing_method control_timing_method code code_commit code_hash"""
-_WHOLE = """threads batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
-peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs ops_captured graph_breaks recompiles
-compile_threads compile_pool_size time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns
-first_call_cpu_ns first_call_instructions record_version"""
-_FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns latency_sd_ns
-control_latency_ns trial_compile_cost_ns cpu_stall_fraction device_ns issue_ns wall_sync_ns
-wall_pipelined_ns control_device_ns control_issue_ns control_wall_sync_ns control_wall_pipelined_ns
-unflushed_ns control_unflushed_ns energy_per_step_j"""
+_WHOLE = [each.column for each in TRIAL if each.kind is Kind.INTEGER]
+# Both follow from others, of a trial that has them.
+_COMPUTED = {"speedup", "throughput_per_s"}
+_FRACTIONAL = [each.column for each in TRIAL if each.kind is Kind.FLOAT and each.column not in _COMPUTED]
 
 TRIAL_TYPES: dict[str, str] = {
     **dict.fromkeys(_TEXT.split(), "str"),
     **dict.fromkeys(["started_at", "ended_at"], "datetime64[us, UTC]"),
-    **dict.fromkeys(_WHOLE.split(), "Int64"),
-    **dict.fromkeys(_FRACTIONAL.split(), "Float64"),
+    **dict.fromkeys(_WHOLE, "Int64"),
+    **dict.fromkeys(_FRACTIONAL, "Float64"),
     "shape": "object",
     "packages": "object",
     "settings": "object",
