@@ -43,7 +43,7 @@ class Means:
         return [Method.NONE if n < FEWEST_TRIALS else Method.STUDENT_T for n in self.n.tolist()]
 
 
-def _t_quantile(df: Ints) -> Floats:
+def t_quantile(df: Ints | Floats | float) -> Floats:
     """The quantile of Student's t that half of an interval of `LEVEL` reaches to."""
     quantile: Floats = np.asarray(special.stdtrit(df, (1 + LEVEL) / 2), dtype=np.float64)
     return quantile
@@ -61,7 +61,7 @@ def means_over_trials(groups: Groups, values: Floats) -> Means:
     with np.errstate(invalid="ignore", divide="ignore"):
         off = np.where(log[present.codes], np.log(present.values / of_value), present.values - of_value)
     squares = np.bincount(present.codes, np.square(off), groups.count)
-    half = _t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
+    half = t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
     half = np.where(present.n < FEWEST_TRIALS, np.nan, half)
     # Of a group that has no logarithms the end is no exponent.
     exponent = np.where(log, half, 0.0)
@@ -107,7 +107,7 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
     mean_cost = np.bincount(codes, cost, groups.count) / n
     mean_saved = np.bincount(codes, saved, groups.count) / n
     off_cost, off_saved = cost - mean_cost[codes], saved - mean_saved[codes]
-    scale: Floats = _t_quantile(n - 1) ** 2 / (n - 1) / n
+    scale: Floats = t_quantile(n - 1) ** 2 / (n - 1) / n
 
     def spread(products: Floats) -> Floats:
         return scale * np.bincount(codes, products, groups.count)

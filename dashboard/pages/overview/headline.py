@@ -10,17 +10,16 @@ import pandas as pd
 
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.parts import Part, TableColumn
-from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.metrics.eligibility import Excluded
-from compilewatch.db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
+from compilewatch.db.metrics.geomean import BOUNDED, NEEDED, CaseRow, geomean, geomeans_by_strategy
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Status, Task
 
 CASE = ["workload_id", "strategy_id"]
 # Of the ninety columns of cases those that a mean needs.
-_OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
+_OF_CASES = ["task", *CASE, *NEEDED, "speedup", *BOUNDED]
 _OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
 
 _MEANS = {
@@ -119,30 +118,21 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
 
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean per task and strategy over the workloads that passed with every strategy of the task."""
-    rows = []
-    every = row_dicts(cases[_OF_CASES])
-    for task in Task:
-        by_name: dict[str, list[CaseRow]] = {}
-        for case in every:
-            if case["task"] == task.value and case["strategy"] != EAGER.name:
-                by_name.setdefault(case["strategy"], []).append(case)
-        names = theme.ordered(by_name)
-        if not names:
-            continue
-        means = geomeans_of_rows({name: by_name[name] for name in names}, on=("workload_id",))
-        left_out = _outside(means.left_out)
-        rows += [
-            {
-                "task": task.value,
-                "strategy": name,
-                "matched": means.sides[name].matched,
-                "matched_cases": means.matched_cases,
-                "naive": means.sides[name].naive,
-                "naive_cases": means.sides[name].naive_cases,
-                "left_out": left_out,
-            }
-            for name in names
-        ]
+    rows = [
+        {
+            "task": task,
+            "strategy": name,
+            "matched": mean.matched,
+            "matched_interval": mean.matched_interval,
+            "matched_cases": means.matched_cases,
+            "naive": mean.naive,
+            "naive_interval": mean.naive_interval,
+            "naive_cases": mean.naive_cases,
+            "left_out": _outside(means.left_out),
+        }
+        for task, means in geomeans_by_strategy(row_dicts(cases[_OF_CASES]))
+        for name, mean in means.sides.items()
+    ]
     return pd.DataFrame(rows)
 
 
@@ -165,16 +155,23 @@ def strategy_means(cases: pd.DataFrame) -> tuple[Part, ...]:
         return ()
     texts: dict[str, Any] = {
         name: [
-            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
-            for mean, n in zip(means[name], means[f"{name}_cases"], strict=True)
+            f"{_mean_text(mean, ends)} ({units.count(n)})" if n else units.MISSING
+            for mean, ends, n in zip(
+                *(means[column] for column in (name, f"{name}_interval", f"{name}_cases")), strict=True
+            )
         ]
         for name in ("matched", "naive")
     }
     frame = means.assign(**texts, left_out=means["left_out"].replace({"": "none"}))
     note = (
         "Matched: workloads that passed with every strategy of the task. Own set: whatever each strategy "
-        "passed; it rises when slow cases fail."
+        "passed; it rises when slow cases fail. In brackets the 95 % interval over the trials of these cases."
     )
     alt = "Geometric mean speedup per task and strategy, on the matched set and on each strategy's own set"
     title = "Geometric mean speedup by strategy"
     return parts.table("overview-geomeans", alt, frame, _MEANS, title=title, note=note)
+
+
+def _mean_text(mean: float, ends: tuple[float, float] | None) -> str:
+    bounds = f" [{units.interval(*ends, units.ratio)}]" if ends else ""
+    return f"{units.ratio(mean)}{bounds}"

@@ -88,7 +88,8 @@ def page(link: Link) -> PageContent:
     """
     recorded = read_regressions()
     if not recorded:
-        return PageContent((*newest_run(link), *parts.how_sure(*_steps(link))), link)
+        newest = newest_run(link)
+        return replace(newest, parts=(*newest.parts, *parts.how_sure(*_steps(link))))
     shown = inbox.chosen(recorded, link)
     listed = inbox.changes(shown)
     chosen = chosen_of(recorded, link)

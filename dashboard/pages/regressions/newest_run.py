@@ -10,7 +10,15 @@ import pandas as pd
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.parts import parts, verdict_words
 from compilewatch.dashboard.parts.cases import floors_of
-from compilewatch.dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Empty, PageHeadline, Part, TableColumn
+from compilewatch.dashboard.parts.parts import (
+    CASE_FACTS,
+    LEFT_OUT,
+    Empty,
+    PageContent,
+    PageHeadline,
+    Part,
+    TableColumn,
+)
 from compilewatch.dashboard.read.data import (
     filters_of,
     read_builds,
@@ -48,23 +56,27 @@ def finding_columns(confidence: float | None) -> dict[str, TableColumn]:
     }
 
 
-def newest_run(link: Link) -> tuple[Part, ...]:
+def newest_run(link: Link) -> PageContent:
     """What the judge says now about the newest run of the machine, as nothing is recorded."""
     choices = read_choices()
     machine = link.machine or choices.newest_machine
     here = Link(page=Page.REGRESSIONS, machine=machine, task=link.task, workload=link.workload)
-    if machine is None or not read_builds(filters_of(here)):
-        return (_NO_TRIAL,)
+    stored = read_builds(filters_of(here)) if machine else frozenset()
+    if machine is None or not stored:
+        return PageContent((_NO_TRIAL,), link)
+    builds = tuple(key for key in choices.builds if key in stored)
     name = choices.machines[machine]
     sentence = f"No regression is recorded. This is the newest run on {name} against one before it."
     comparison, why = _comparison(here)
     if comparison is not None and comparison.matched:
         floors = floors_of(machine)
-        return (*_verdicts_now(comparison, link.strategy, floors), *parts.notes([sentence]))
+        judged = (*_verdicts_now(comparison, link.strategy, floors), *parts.notes([sentence]))
+        return PageContent(judged, link, builds)
     known: tuple[Part, ...] = ()
     if comparison is not None:
         known = (*parts.notes(comparison.sentences), *_left_out(comparison, link.strategy))
-    return (Empty(why, "Measure the same suite once more."), *parts.notes([sentence]), *known)
+    empty = Empty(why, "Measure the same suite once more.")
+    return PageContent((empty, *parts.notes([sentence]), *known), link, builds)
 
 
 @cached

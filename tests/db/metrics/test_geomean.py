@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas import DataFrame
+from scipy import stats
 
 from compilewatch.db.errors import UnitError
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import Excluded
-from compilewatch.db.metrics.geomean import SideMean, geomean, matched_geomeans
+from compilewatch.db.metrics.geomean import SideMean, geomean, geomeans_by_strategy, matched_geomeans
+from compilewatch.db.metrics.groups import row_dicts
 from tests.db.metrics.frames import trial, trials_frame
 
 _positive = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30)
@@ -99,6 +101,43 @@ def test_strategies_are_matched_by_workload() -> None:
         ("b", "max-autotune"),
         ("c", "default"),
     }
+
+
+_TRIALS = {"a": (2.0, 2.1, 2.3), "b": (1.0, 1.1, 1.05, 1.2)}
+
+
+def _rows_of(strategy: str, *workloads: str) -> list[dict[str, object]]:
+    of = [(workload, speedup) for workload in workloads for speedup in _TRIALS[workload]]
+    return [passing(workload, speedup, strategy=strategy) for workload, speedup in of]
+
+
+def test_the_interval_of_a_mean_is_welchs_over_the_trials_of_its_cases() -> None:
+    ((task, means),) = geomeans_by_strategy(row_dicts(cases(*_rows_of("default", "a", "b"))))
+    assert (task, means.matched_cases) == ("inference", 2)
+    logs = [[math.log(each) for each in of] for of in _TRIALS.values()]
+    # the mean of two means is half their sum, which is a difference to one of opposite sign
+    half_sum = stats.ttest_ind(logs[0], [-each for each in logs[1]], equal_var=False)
+    low, high = half_sum.confidence_interval(0.95)
+    assert means.sides["default"].matched_interval == pytest.approx((math.exp(low / 2), math.exp(high / 2)))
+    alone = cases(*_rows_of("default", "a"))
+    ((_, one),) = geomeans_by_strategy(row_dicts(alone))
+    expected = (alone.iloc[0]["speedup_low"], alone.iloc[0]["speedup_high"])
+    assert one.sides["default"].matched_interval == pytest.approx(expected)
+
+
+def test_a_case_of_two_trials_leaves_the_mean_without_an_interval() -> None:
+    rows = [*_rows_of("default", "a"), passing("c", 2), passing("c", 3)]
+    ((_, means),) = geomeans_by_strategy(row_dicts(cases(*rows)))
+    assert (means.matched_cases, means.sides["default"].matched_interval) == (2, None)
+
+
+def test_strategies_of_a_task_share_the_workloads_that_passed_with_all_of_them() -> None:
+    frame = cases(*_rows_of("default", "a", "b"), *_rows_of("max-autotune", "a"), trial("a", "eager"))
+    ((_, means),) = geomeans_by_strategy(row_dicts(frame))
+    assert (list(means.sides), means.matched_cases) == (["default", "max-autotune"], 1)
+    assert means.sides["default"].matched == pytest.approx(geomean(_TRIALS["a"]))
+    assert means.sides["default"].naive_cases == 2
+    assert means.left_out == (Excluded("b", "default", "not measured", "max-autotune"),)
 
 
 def test_nothing_in_common_has_no_mean() -> None:

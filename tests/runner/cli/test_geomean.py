@@ -42,6 +42,32 @@ def test_the_mean_of_a_build_is_that_of_a_comparison_over_its_own_set(url: str, 
     assert newest["left_out"] == [{"workload": "bert-base", "reason": "failed: out of memory"}]
 
 
+def test_strategies_are_set_against_each_other_over_the_workloads_that_passed_with_all(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with open_database(sqlite_url) as database:
+        strategies = ("eager", "default", "max-autotune")
+        history = make_history(
+            strategies=strategies, builds=("2.13.0",), failures=[("bert-base", "max-autotune", 0)]
+        )
+        save_trials(database, history)
+    default, autotuned = _document(sqlite_url, tmp_path, "geomean")["rows"]
+    assert (default["strategy"], default["cases"], default["matched_cases"]) == ("default", 2, 1)
+    assert (autotuned["cases"], autotuned["matched_cases"]) == (1, 1)
+    assert autotuned["speedup"] == autotuned["matched_speedup"] != default["matched_speedup"]
+    ((low, high), mean) = (default["matched_interval"], default["matched_speedup"])
+    assert low < mean < high
+    assert [each["strategy"] for each in default["matched_left_out"]] == ["max-autotune"]
+    printed = in_this_process("geomean", "--db", sqlite_url, cwd=tmp_path).stdout
+    assert "matched set [95 %]" in printed
+    assert "own set [95 %]" in printed
+    (alone,) = _document(sqlite_url, tmp_path, "geomean", "--strategy", "default")["rows"]
+    assert (alone["matched_cases"], alone["matched_speedup"]) == (2, default["speedup"])
+    assert (
+        "own set" not in in_this_process("geomean", "-s", "default", "--db", sqlite_url, cwd=tmp_path).stdout
+    )
+
+
 def test_without_a_compiled_case_the_next_step_is_said(sqlite_url: str, tmp_path: Path) -> None:
     with open_database(sqlite_url) as database:
         save_trials(database, make_history(strategies=("eager",)))
