@@ -88,7 +88,7 @@ def matched_geomeans(sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CA
 
 
 def geomeans_of_rows(sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, ...]) -> MatchedGeomeans:
-    """As `matched_geomeans`, of rows with `on`, `speedup`, the columns `NEEDED`, and `BOUNDED` where known."""
+    """As `matched_geomeans`, of rows with `on`, `speedup` and the columns `NEEDED`, `BOUNDED` where known."""
     compiled = {
         name: [row for row in rows if row["strategy_kind"] != StrategyKind.EAGER.value]
         for name, rows in sides.items()

@@ -12,10 +12,8 @@ from compilewatch.db.errors import UnitError
 from compilewatch.db.metrics.eligibility import positive
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, floats
 from compilewatch.db.records.sample_blobs import percentile_ns
+from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.trial import Summary, Trial
-
-FEWEST_FOR_P99 = 100
-"""Of fewer steps the 99th percentile is the largest of them, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)

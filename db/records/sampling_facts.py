@@ -23,6 +23,8 @@ from compilewatch.db.records.fields import (
     Triple,
 )
 
+FEWEST_FOR_P99 = 100
+"""Of fewer steps the 99th percentile is the largest of them, whatever it is."""
 Joules = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 

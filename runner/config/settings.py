@@ -249,6 +249,10 @@ class Settings(BaseSettings):
             for entry in self.build
         )
 
+    def with_run(self, **changes: object) -> Settings:
+        """The same with other values in `[run]`."""
+        return self.model_copy(update={"run": self.run.model_copy(update=changes)})
+
     @property
     def threads(self) -> int:
         """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy

@@ -19,6 +19,7 @@ from ulid import ULID
 
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.fields import Closed, Identifier
+from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.runner.catalog.definition import WorkloadDefinition
@@ -27,6 +28,7 @@ from compilewatch.runner.plan.cancellation import check_cancelled
 from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.plan.selection import ResolvedSuite, check_packages, select
 from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 
 class NotApplicable(Closed):
@@ -152,7 +154,7 @@ def _specs(
             device=device,
             threads=settings.threads,
             settings=TorchSettings(matmul_precision=settings.run.matmul_precision),
-            sampling=settings.run.sampling_plan(),
+            sampling=_sampling(settings, name, strategy.name),
             timeout_s=settings.run.timeout_s,
             idle_wait_s=settings.run.idle_wait_s,
             seed=settings.run.seed,
@@ -161,6 +163,15 @@ def _specs(
             build=run.build,
             interpreter=run.interpreter,
         )
+
+
+def _sampling(settings: Settings, workload: str, strategy: str) -> SamplingPlan:
+    """That of `[run]`, with the steps that a p99 needs where a target limits it."""
+    plan = settings.run.sampling_plan()
+    limited = (each for each in settings.target if each.latency_p99_ns is not None)
+    if any(each.fits(workload, strategy) for each in limited):
+        return replace(plan, samples=max(plan.samples, FEWEST_FOR_P99))
+    return plan
 
 
 def _split(

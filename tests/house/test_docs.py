@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import typer
 
+from compilewatch.dashboard.pages.guide.content import QUESTIONS
 from compilewatch.runner.cli.app import app
+from compilewatch.runner.output.tables import cells_named
 from tests.house.shell_blocks import commands, prose, words_of
 from tests.house.tracked import ROOT, project_files
 
@@ -86,6 +88,13 @@ def test_the_examples_of_the_commands_exist() -> None:
     assert len(examples) > 30
     unknown = {line: unknown_words(words_of(line, "compilewatch") or []) for line in examples}
     assert {line: words for line, words in unknown.items() if words} == {}
+
+
+def test_the_questions_of_the_guide_are_answered_by_commands_that_exist() -> None:
+    typed = {command: unknown_words(command.split()) for _, _, command in QUESTIONS}
+    assert {command: words for command, words in typed.items() if words} == {}
+    columns = [command.split()[-1] for command in typed if "--columns" in command]
+    assert [cells_named(names) for names in columns]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

@@ -1,4 +1,4 @@
-"""Guide: the words, the formulas, how to add a workload, and the judge's constants in force."""
+"""Guide: questions, words, formulas, how to add a workload, and the judge's constants in force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from compilewatch.dashboard.links.links import Link
-from compilewatch.dashboard.pages.guide.content import policy_part
+from compilewatch.dashboard.pages.guide.content import policy_part, questions
 from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.dashboard.render import streamlit_parts
 from compilewatch.dashboard.render.shell import View
@@ -18,8 +18,9 @@ _TEXT = Path(__file__).with_name("guide.md")
 
 
 def draw(view: View) -> Link:
-    """The words, the text of `guide.md`, and the policy."""
+    """The questions, the words, the text of `guide.md`, and the policy."""
     with st.container(width=820):
+        st.markdown(f"## Questions\n\n{questions()}")
         st.markdown(f"## Words\n\n{glossary.table()}")
         st.markdown(_text())
         streamlit_parts.draw((policy_part(in_force().policy),))

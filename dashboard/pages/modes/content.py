@@ -48,7 +48,7 @@ from compilewatch.db import units
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import choose_modes, fastest
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.percentiles import FEWEST_FOR_P99
+from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import Door

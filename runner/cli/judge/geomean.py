@@ -30,7 +30,7 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.output.tables import console, plain_table, print_lines
 
 SCHEMA = "compilewatch.geomean/1"
 _BUILD = ("machine", "machine_id", "torch", "build_id")
@@ -74,6 +74,8 @@ def geomean(
         print_document({"schema": SCHEMA, "rows": rows})
         return 0
     apart = [name for name in ("machine", "torch", "build_id") if len({row[name] for row in rows}) > 1]
+    if not apart:
+        print_lines(["{machine}, torch {torch}, build {build_id}".format_map(rows[0])])
     labels, sets = (*apart, "task", "strategy"), {"matched set": "matched_"}
     if any(row["cases"] != row["matched_cases"] for row in rows):
         sets["own set"] = ""

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import typer
 from pandas import DataFrame
 
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.judge.targets import check_targets
@@ -24,8 +25,9 @@ from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.trial import StrategyKind, Task
-from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import MISSING, duration, plural
 from compilewatch.db.verdicts.case_view import Cell
 from compilewatch.runner.catalog.targets import is_target
@@ -81,6 +83,8 @@ from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.process.supervise import run_submodules
 from compilewatch.runner.regressions.notify import address
 from compilewatch.runner.storage.last_run import remember_runs
+
+_P99 = (Metric.LATENCY_P99, METRICS[Metric.LATENCY_P99].column)
 
 
 def run(
@@ -158,8 +162,9 @@ def run(
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
     if compile_threads is not None:
-        run = settings.run.model_copy(update={"compile_threads": compile_threads})
-        settings = settings.model_copy(update={"run": run})
+        settings = settings.with_run(compile_threads=compile_threads)
+    if chosen and any(each.name in _P99 for each in chosen):
+        settings = settings.with_run(samples=max(settings.run.samples, FEWEST_FOR_P99))
     if task is not None:
         settings = _with_task(settings, task, workloads)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
@@ -246,7 +251,7 @@ def _with_task(settings: Settings, task: Task, workloads: Sequence[str]) -> Sett
             f"{named} has a task of its own; --task is for workloads named as module:function.",
             "Leave out --task, or set `task` in the workload's [[workload]].",
         )
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"task": task})})
+    return settings.with_run(task=task)
 
 
 def _with_submodules(

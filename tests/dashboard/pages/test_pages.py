@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
-from compilewatch.dashboard.links.links import Link, Page, keys_of
+from compilewatch.dashboard.links.links import PAGES, Link, Page, keys_of, read_url
 from compilewatch.dashboard.read.in_force import VARIABLE, InForce
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.trial import CacheState, Task
@@ -129,3 +131,12 @@ def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.M
     (table,) = page.dataframe
     values = dict(zip(table.value["constant"], table.value["value"], strict=True))
     assert (values["minimum_trials"], values["history.p_value"]) == ("4", "0.01")
+
+
+def test_guide_says_which_page_answers_a_question(filled: OpenPage) -> None:
+    text = " ".join(each.value for each in filled(Link(page=Page.GUIDE)).markdown)
+    asked = re.findall(r"\| [^|]+\? \| \[([\w -]+)\]\(([^)]+)\) \| `compilewatch ", text)
+    assert len(asked) > 20
+    for title, address in asked:
+        link, problems = read_url(address.removesuffix("."))
+        assert (PAGES[link.page].title, problems) == (title, ())

@@ -77,3 +77,14 @@ def test_the_flush_is_part_of_a_gpu_build_and_of_no_other() -> None:
     assert spec.sampling.flush_l2 is False
     assert "flush_l2" not in specify(spec).settings
     assert specify(spec.model_copy(update={"device": "cuda:0"})).settings["flush_l2"] is False
+
+
+def test_a_target_for_the_p99_takes_the_steps_that_one_needs() -> None:
+    settings = Settings(
+        target=({"workload": "cnn", "latency_p99_ns": 1e9}, {"workload": "encoder", "latency_p95_ns": 1e9})
+    )
+    plan = plan_run(settings, workloads=["cnn", "encoder"], device="cpu")
+    taken = {spec.workload.name: spec.sampling.samples for spec in plan.trials}
+    assert taken == {"cnn": 100, "encoder": 50}
+    more = settings.with_run(samples=300)
+    assert {spec.sampling.samples for spec in plan_run(more, workloads=["cnn"], device="cpu").trials} == {300}
