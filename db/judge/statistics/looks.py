@@ -29,7 +29,11 @@ def share_of_level(trials: Ints) -> Floats:
     Look k has 3 / ((k + 2) (k + 3)), which is 1/4, 3/20, 1/10 and so on, together 1. Trials that end between
     two looks, as their time was over, have the part of the look that they do not come to.
     """
-    look = np.searchsorted(LOOKS, trials) + 1.0
+    return share_of_look(np.searchsorted(LOOKS, trials) + 1)
+
+
+def share_of_look(look: Ints) -> Floats:
+    """The part of a level that look 1, 2 and so on may spend; of all looks together 1."""
     share: Floats = 3.0 / ((look + 2.0) * (look + 3.0))
     return share
 
