@@ -56,6 +56,7 @@ def _nothing() -> None:
 
 
 _PLACES = {
+    "advise": "compilewatch.runner.cli.measure.advise:advise",
     "run": "compilewatch.runner.cli.measure.run:run",
     "explain": "compilewatch.runner.cli.measure.explain:explain",
     "largest-batch": "compilewatch.runner.cli.measure.largest_batch:largest_batch",

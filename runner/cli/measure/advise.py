@@ -1,0 +1,336 @@
+"""`compilewatch advise`: from a model to what to do with it, within a time."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import pandas as pd
+import typer
+
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, StrategyKind
+from compilewatch.db.units import duration, plural
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    DeviceOption,
+    JsonOption,
+    database_of,
+    settings_of,
+)
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.advice_text import advice_lines, advice_table, answer, keep_lines, paste
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.progress import UnderWay
+from compilewatch.runner.output.tables import answer_lines, console, print_lines
+from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.regressions.notify import address
+from compilewatch.runner.search.advice import (
+    WARM,
+    Objective,
+    Question,
+    Racing,
+    State,
+    race_of,
+    raced_strategies,
+    with_batches,
+    with_candidates,
+)
+from compilewatch.runner.search.environments import announce
+
+SCHEMA = "compilewatch.advise/1"
+MOST_PLANNED = 4_000
+"""Trials of all candidates together: a plan is made before anybody knows which are measured."""
+_STEPS = 10_000
+_HOUR_S = 3600.0
+
+
+def advise(
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="By name, module:function or LIBRARY:MODEL.")
+    ],
+    minutes: Annotated[float, typer.Option(min=0.1, max=10_080, help="Of measuring, at most.")] = 30.0,
+    objective: Annotated[
+        Objective, typer.Option(help="What the choice is to be best at.")
+    ] = Objective.LATENCY,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps of a process, for --objective cost. Unset there: 10,000."),
+    ] = None,
+    device: DeviceOption = "auto",
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Say what to do with a model: stay eager, or which torch.compile to paste, by how much, from which step.
+
+    Example: compilewatch advise my_models:build --minutes 30
+
+    Candidates race in fresh processes, each against eager beside it; who is shown to be worse leaves. Ends
+    when it is decided or at its time; the same command again goes on. Exits 1 where the model itself fails.
+    """
+    if steps is not None and objective is not Objective.COST:
+        raise ConfigError(
+            f"--steps is for --objective cost, and this is {objective}.", "Add --objective cost."
+        )
+    settings = settings_of(config, db)
+    asked = Asked(settings, workload, objective, steps or _STEPS)
+    with UnderWay("asking the interpreter for its torch"):
+        facts = check_interpreter()
+    resolved = resolve_device(settings, [facts], device)
+    require_space(settings.data_dir)
+    plan, cases = asked.plan(resolved, minutes)
+    question = Question(
+        objective=objective,
+        steps=steps if objective is Objective.COST else None,
+        strategies=tuple(sorted({strategy for _, strategy in cases})),
+        device=resolved,
+        torch=facts.torch,
+        settings=(settings.run.matmul_precision, str(settings.run.compile_threads), str(settings.threads)),
+        workloads=asked.workload_ids,
+    )
+    with database_of(settings) as database:
+        plan, racing, begun = _begun(plan, cases, question, database, asked)
+        where = "the CPU" if resolved == "cpu" else resolved
+        announce(
+            f"Racing {plural(len(set(cases.values())) - 1, 'candidate')} against eager on {where}, "
+            f"torch {facts.torch}, for {duration(60e9 * minutes)} at most."
+        )
+        outcome, _ = measure(
+            *(plan, database, settings, racing.durations, 60 * minutes),
+            wanted=racing.wanted,
+            begun=begun,
+        )
+        racing.read()
+        document = asked.document(plan, racing, database)
+    _print(document, settings, as_json=json_)
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    if document["broken"]:
+        return 1
+    return 0 if outcome.measured else EXIT_CANNOT
+
+
+class Asked:
+    """What somebody asks of one workload. Raises as `select` does."""
+
+    def __init__(self, settings: Settings, workload: str, objective: Objective, steps: int) -> None:
+        # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
+        chosen = select(settings, workloads=(workload,), strategies=(EAGER.name,))
+        if len(chosen.workloads) > 1:
+            names = ", ".join(each.name for each in chosen.workloads)
+            raise ConfigError(f"{workload} stands for several workloads.", f"Name one: {names}.")
+        self.definition: WorkloadDefinition = chosen.workloads[0]
+        self.workload_ids = chosen.workload_ids
+        self.objective, self.steps = objective, steps
+        self.batches: dict[str, int | None] = {self.definition.name: self.definition.batch_size}
+        if objective is Objective.THROUGHPUT:
+            settings, larger = with_batches(settings, self.definition)
+            self.batches |= larger
+        self.settings = settings
+        self.not_applicable: dict[str, str] = {}
+
+    def plan(self, device: str, minutes: float) -> tuple[Plan, dict[Case, str]]:
+        """A slot for each trial that may be measured, in rounds, and the candidates by workload and strategy.
+        The last slots are those of the choice from filled caches.
+        """
+        names = raced_strategies(self.objective, self.definition, device)
+        settings = with_candidates(self.settings, names)
+        warm = [name + WARM for name in names if _can_be_warm(name)]
+        every = [EAGER.name, *names, *(name for name in warm if name not in names)]
+        rounds = min(math.ceil(60 * minutes), MOST_PLANNED // (len(every) * len(self.batches)))
+        plan = plan_run(
+            settings, workloads=list(self.batches), strategies=every, trials=max(1, rounds), device=device
+        )
+        run = plan.runs[0].model_copy(update={"planned_trials": None})
+        raced = [spec for spec in plan.trials if spec.strategy.name in (EAGER.name, *names)]
+        filled = [spec for spec in plan.trials if spec.strategy.name in set(warm) - set(names)]
+        last = [spec for spec in filled if spec.round == 0]
+        self.not_applicable = {
+            each.strategy: each.reason for each in plan.not_applicable if each.strategy in names
+        }
+        # Who goes first matters for the first round alone: afterwards each trial is chosen.
+        place = {name: number for number, name in enumerate(every)}
+        raced.sort(key=lambda spec: (spec.round, place[spec.strategy.name]))
+        cases = {
+            (spec.workload.name, spec.strategy.name): self._candidate(spec.workload.name, spec.strategy.name)
+            for spec in raced
+        }
+        return plan.model_copy(update={"runs": (run,), "trials": (*raced, *last)}), cases
+
+    def _candidate(self, workload: str, strategy: str) -> str:
+        return strategy if workload == self.definition.name else f"{strategy}, batch {self.batches[workload]}"
+
+    def document(self, plan: Plan, racing: Racing, database: Database) -> dict[str, Any]:
+        """The answer, and all it rests on."""
+        race = racing.race
+        frame = without_canaries(trials_frame(database, Filters(runs=(racing.run_id,))))
+        rows: dict[Case, dict[Any, Any]] = {
+            (row["workload"], row["strategy"]): row for row in summarize_cases(frame).to_dict("records")
+        }
+        choice = race.choice()
+        by_name = {name: case for case, name in racing.cases.items()}
+        strategies = {spec.strategy.name: spec.strategy for spec in plan.trials}
+        chosen, case = strategies[by_name[choice][1]], by_name[choice]
+        first = next((rows[case] for case in (case, *racing.cases) if _is_compiled(rows.get(case))), None)
+        paying = [rows[each] for each in (case, (case[0], case[1] + WARM)) if _is_compiled(rows.get(each))]
+        paying = [row for row in paying if not row["first_look"]]
+        candidates = [self._row(name, racing) for name in racing.cases.values()]
+        candidates.sort(key=lambda row: (row["candidate"] != choice, -(row["gain"] or 0.0)))
+        return {
+            "schema": SCHEMA,
+            "run_id": racing.run_id,
+            "workload": self.definition.name,
+            "batch_size": self.definition.batch_size,
+            "objective": self.objective,
+            "steps": self.steps if self.objective is Objective.COST else None,
+            "choice": choice,
+            "shown": choice in race.faster,
+            "decided": race.is_decided,
+            "broken": racing.broken,
+            "paste": paste(chosen, self.definition.task),
+            "configuration": _configuration(self.definition.name, chosen),
+            "pays_off": next(iter(answer_lines(paying)), None),
+            "compiled": first and _known(first, ("graph_breaks", "recompiles", "numerics_status")),
+            "figures": {
+                name: _figures(rows.get(each))
+                for name, each in (
+                    ("eager", by_name[EAGER.name]),
+                    ("cold", case),
+                    ("warm", (case[0], case[1] + WARM)),
+                )
+            },
+            "candidates": candidates,
+            "not_applicable": self.not_applicable,
+            "one_more_hour": _one_more_hour(racing),
+        }
+
+    def _row(self, name: str, racing: Racing) -> dict[str, Any]:
+        race = racing.race
+        workload, strategy = next(case for case, each in racing.cases.items() if each == name)
+        cost, ends = race.against_eager(name) if race.trials(name) else (None, None)
+        trials = racing.trials(name)
+        stands = "no better" if name in race.resting else "open" if trials else "not measured"
+        if name == race.choice():
+            stands = "choice"
+        elif name == EAGER.name and race.leader in race.faster:
+            stands = "worse"
+        return {
+            "candidate": name,
+            "workload": workload,
+            "strategy": strategy,
+            "batch_size": self.batches[workload],
+            "trials": trials,
+            "gain": 1.0 if name == EAGER.name else cost and 1.0 / cost,
+            "interval": ends and (1.0 / ends[1], 1.0 / ends[0]),
+            "stands": race.left[name].value if name in race.left else stands,
+            "why": racing.whys.get(name, f"{race.leader} is shown to be better"),
+        }
+
+
+def _begun(
+    plan: Plan, cases: dict[Case, str], question: Question, database: Database, asked: Asked
+) -> tuple[Plan, Racing, tuple[str, ...]]:
+    """The plan, in the run that an earlier command began and did not decide where there is one."""
+    settings = asked.settings
+    state = State.load(question, settings.data_dir)
+    run = plan.runs[0]
+
+    def racing(run_id: str) -> Racing:
+        race = race_of(list(cases.values()), asked.objective, settings.policy)
+        durations = Durations(stored_durations_s(database, plan))
+        made = Racing(database, run_id, race, cases, asked.objective, asked.steps, durations)
+        made.read()
+        return made
+
+    before = None if state.run_id is None else racing(state.run_id)
+    if before is None or before.race.is_decided or before.broken or not before.measured:
+        state.run_id = run.run_id
+        state.save(settings.data_dir)
+        return plan, racing(run.run_id), ()
+    announce(f"Run {before.run_id} goes on, with {plural(before.measured, 'trial')} so far.")
+    trials = tuple(spec.model_copy(update={"run_id": before.run_id}) for spec in plan.trials)
+    runs = (run.model_copy(update={"run_id": before.run_id}),)
+    return plan.model_copy(update={"runs": runs, "trials": trials}), before, (before.run_id,)
+
+
+def _one_more_hour(racing: Racing) -> str:
+    """How many trials an hour has, and what they would tell if things are as measured."""
+    race, price, leader = racing.race, racing.price_s(), racing.race.leader
+    waiting = [name for name in race.contenders if name != EAGER.name or race.trials(name)]
+    trials = int(_HOUR_S / sum(price[name] for name in waiting)) if waiting else 0
+    told, left_s = [], _HOUR_S
+    for name in waiting:
+        more = race.more_trials(name) or 0
+        left_s -= more * (price[name] + (price[leader] if name != leader else 0.0))
+        told += [name] if more and left_s >= 0 else []
+    hour = f"One more hour has {plural(trials, 'trial')} of each"
+    return f"{hour}, and would tell of {', '.join(told)} if things are as measured." if told else f"{hour}."
+
+
+def _can_be_warm(name: str) -> bool:
+    return not {"warm", "portable"} & set(name.split("+")) and name != "packaged"
+
+
+def _is_compiled(row: Mapping[Any, Any] | None) -> bool:
+    return row is not None and row["strategy_kind"] == StrategyKind.COMPILE and row["status"] == "ok"
+
+
+def _known(row: Mapping[Any, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: None if pd.isna(row[name]) else row[name] for name in names}
+
+
+def _figures(row: Mapping[Any, Any] | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    names = ("latency_ns", "time_to_first_result_ns", "compile_cost_ns", "peak_bytes", "control_peak_bytes")
+    found = _known(row, names)
+    return {"first_result_ns": found.pop("time_to_first_result_ns"), **found}
+
+
+def _configuration(workload: str, strategy: Strategy) -> list[str]:
+    """Lines that measure the choice and eager as a suite."""
+    lines = [
+        "[[suite]]",
+        'name = "advised"',
+        f'workloads = ["{workload}"]',
+        f'strategies = ["eager", "{strategy.name}"]',
+    ]
+    if strategy.kind is StrategyKind.EAGER:
+        lines[-1] = 'strategies = ["eager", "default"]'
+    if strategy.options:
+        entries = ", ".join(f'"{name}" = {str(value).lower()}' for name, value in strategy.options.items())
+        lines += ["[[strategy]]", f'name = "{strategy.name.partition("+")[0]}"', f"options = {{ {entries} }}"]
+    return lines
+
+
+def _print(document: Mapping[str, Any], settings: Settings, *, as_json: bool) -> None:
+    if as_json:
+        print_document(document)
+    else:
+        print_lines([*map(printable, answer(document)), ""])
+        console().print(advice_table(document))
+        print_lines([*map(printable, advice_lines(document)), *keep_lines(document)])
+        if not document["decided"] and not document["broken"]:
+            print_lines(["", "The same command again goes on with these trials."])
+    print(f"Run: {document['run_id']}", file=sys.stderr)
+    query = urlencode({"run": document["run_id"]})
+    if page := address(settings.notify.base_url, f"/trial?{query}"):
+        print(f"Page: {page}", file=sys.stderr)

@@ -1,0 +1,166 @@
+"""What `advise` says at its end, from its document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from compilewatch.db.records.strategies import EAGER, compile_arguments
+from compilewatch.db.records.trial import Strategy, StrategyKind, Task
+from compilewatch.db.units import MISSING, count, duration, interval, plural, ratio, size
+from compilewatch.runner.output.tables import plain_table
+
+_CONFIDENCE = "95 % over the whole race"
+_GAIN = {
+    "latency": "it is {} as fast as eager",
+    "throughput": "it has {} the throughput of eager",
+    "memory": "eager needs {} its memory",
+    "cold-start": "eager takes {} its time to the first result",
+    "cost": "eager takes {} its time for the whole process",
+}
+
+
+def paste(strategy: Strategy, task: Task) -> str:
+    """The line that does in a program what the strategy does in a trial."""
+    if strategy.kind is StrategyKind.EAGER:
+        return "# stay eager: no torch.compile"
+    name = "function" if task is Task.FUNCTION else "model"
+    if strategy.kind is not StrategyKind.COMPILE:
+        return f"# package it once: compilewatch precompile, strategy {strategy.name}"
+    given = compile_arguments(strategy)
+    settings = {
+        option: value
+        for option, value in strategy.options.items()
+        if option.partition(".")[0] in ("dynamo", "functorch")
+    }
+    options = {option: value for option, value in strategy.options.items() if option not in settings}
+    given |= {"options": options}
+    plain = {"backend": "inductor", "mode": "default", "options": {}}
+    shown = [f"{key}={value!r}" for key, value in given.items() if plain.get(key) != value]
+    before = [
+        f"torch.{'_dynamo' if option.startswith('dynamo.') else '_functorch'}.config."
+        f"{option.partition('.')[2]} = {value!r}"
+        for option, value in settings.items()
+    ]
+    if strategy.scope == "regional":
+        line = f"for block in {name}.layers: block.compile({', '.join(shown)})  # its repeated blocks"
+    else:
+        line = f"{name} = torch.compile({', '.join([name, *shown])})"
+    return "; ".join([*before, line])
+
+
+def advice_lines(document: Mapping[str, Any]) -> list[str]:
+    """What the answer rests on, what is ruled out and what is open."""
+    return [line for part in (_starts, _whole, _ruled_out, _open) for line in part(document)]
+
+
+def advice_table(document: Mapping[str, Any]) -> Table:
+    """A row for each candidate, the choice first."""
+    headings = ("candidate", "trials", "against eager", "at 95 %", "stands")
+    rows = [
+        (
+            row["candidate"],
+            count(row["trials"]),
+            ratio(row["gain"]),
+            _ends(row) or MISSING,
+            row["stands"],
+        )
+        for row in document["candidates"]
+    ]
+    return plain_table(headings, rows, right=("trials", "against eager"))
+
+
+def keep_lines(document: Mapping[str, Any]) -> list[str]:
+    """Lines of a configuration that keep the choice measured."""
+    return ["", "To keep it measured, in compilewatch.toml:", *document["configuration"]]
+
+
+def _ends(row: Mapping[str, Any]) -> str | None:
+    return None if row["interval"] is None else interval(row["interval"][0], row["interval"][1], ratio)
+
+
+def _named(document: Mapping[str, Any], candidate: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = next(row for row in document["candidates"] if row["candidate"] == candidate)
+    return found
+
+
+def answer(document: Mapping[str, Any]) -> Iterator[str]:
+    """What to do, and by how much."""
+    workload, choice = document["workload"], document["choice"]
+    if document["broken"]:
+        yield f"{workload}: nothing can be said, it fails whatever is done with it ({document['broken']})."
+        return
+    row = _named(document, choice)
+    if choice == EAGER.name:
+        compiled = [each for each in document["candidates"] if each["gain"] and each["candidate"] != choice]
+        yield f"{workload}: {'stay eager' if compiled else 'nothing compiled was measured yet'}."
+        if compiled:
+            best = max(compiled, key=lambda each: float(each["gain"]))
+            said = "worse" if best["stands"] == "worse" else "not shown to be better"
+            yield f"The best compiled one, {best['candidate']}, is {said}: {_gain(document, best)}."
+        return
+    batch = "" if row["batch_size"] == document["batch_size"] else f" at batch {count(row['batch_size'])}"
+    yield f"{workload}{batch}: {document['paste']}"
+    shown = "Shown" if document["shown"] else f"Not shown yet, by {plural(row['trials'], 'trial')}"
+    yield f"{shown}: {_gain(document, row)}."
+
+
+def _gain(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    ends = f", {_ends(row)} with {_CONFIDENCE}" if row["interval"] else ""
+    return _GAIN[document["objective"]].format(ratio(row["gain"])) + ends
+
+
+def _starts(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["pays_off"]:
+        yield document["pays_off"]
+    figures = document["figures"]
+    eager, cold, warm = (figures.get(name) for name in ("eager", "cold", "warm"))
+    if cold and eager:
+        first = "first_result_ns"
+        filled = f", {duration(warm[first])} from filled ones" if warm and warm[first] else ""
+        yield (
+            f"Its first result comes after {duration(cold[first])} from empty caches{filled}; "
+            f"eager's after {duration(eager[first])}."
+        )
+        peaks = size(cold["peak_bytes"]), size(cold["control_peak_bytes"])
+        yield f"A step's peak memory is {peaks[0]}, eager's {peaks[1]}."
+
+
+def _whole(document: Mapping[str, Any]) -> Iterator[str]:
+    facts = document["compiled"]
+    if facts is None:
+        return
+    breaks, again = int(facts["graph_breaks"] or 0), int(facts["recompiles"] or 0)
+    if breaks or again:
+        what = " and ".join(
+            plural(number, noun)
+            for number, noun in ((breaks, "graph break"), (again, "recompilation"))
+            if number
+        )
+        yield f"It does not compile whole: {what}; `compilewatch explain {document['workload']}` says where."
+    else:
+        numerics = facts["numerics_status"] or "not compared"
+        yield f"It compiles whole, without a graph break; numerics: {numerics}."
+
+
+def _ruled_out(document: Mapping[str, Any]) -> Iterator[str]:
+    for row in document["candidates"]:
+        if row["stands"] in ("worse", "wrong", "failed") and row["candidate"] != EAGER.name:
+            yield f"Ruled out: {row['candidate']}: {row['why']}."
+    for name, why in document["not_applicable"].items():
+        yield f"Not tried: {name}: {why}."
+
+
+def _open(document: Mapping[str, Any]) -> Iterator[str]:
+    unmeasured = [row["candidate"] for row in document["candidates"] if row["stands"] == "not measured"]
+    if unmeasured:
+        yield f"There was no time for {', '.join(unmeasured)}."
+    undecided: Sequence[Mapping[str, Any]] = [
+        row for row in document["candidates"] if row["stands"] == "open"
+    ]
+    if undecided:
+        yield f"Open: {', '.join(row['candidate'] for row in undecided)}. {document['one_more_hour']}"
+    elif document["decided"]:
+        yield "All is decided: no candidate can be better by more than 2 %."

@@ -1,0 +1,295 @@
+"""What `advise` races, what a trial of it costs, and which trial comes next."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, DatabaseError, one_line
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.race import Left, Race
+from compilewatch.db.metrics.eligibility import without_canaries, without_cancelled
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Task
+from compilewatch.db.units import ratio, words
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.config.settings import Settings, StrategySettings, WorkloadSettings
+from compilewatch.runner.plan.durations import Case, Durations
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.selection import known_strategies
+from compilewatch.runner.plan.time_budget import TimeBudget
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.search.environments import announce
+from compilewatch.runner.storage.search_state import SearchQuestion, SearchState
+
+_LOG = logging.getLogger("compilewatch.runner")
+
+
+class Objective(StrEnum):
+    """What a candidate is to have least of: time of a step, time of a sample of the batch, peak memory of a
+    step, time to the first result, or time of a process of so many steps, its compilation included.
+    """
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    MEMORY = "memory"
+    COLD_START = "cold-start"
+    COST = "cost"
+
+
+class Question(SearchQuestion):
+    """For what a model's candidates are raced, with what torch and where."""
+
+    folder: ClassVar[str] = "advise"
+
+    objective: Objective
+    steps: int | None
+    strategies: tuple[str, ...]
+    device: str
+    torch: str
+    settings: tuple[str, ...]
+    """What of the configuration changes speed."""
+
+
+class State(SearchState):
+    """The run that holds the trials."""
+
+    question: Question
+    run_id: str | None = None
+
+
+# Of the compiler's options those that change what a step costs, by the names that they are raced under.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "freezing": {"freezing": True},
+    "cpp-wrapper": {"cpp_wrapper": True},
+    # On a CPU the autotuned templates of matrix products take constant weights alone.
+    "freezing-autotuned": {"freezing": True, "max_autotune": True},
+    "coordinate-descent": {"coordinate_descent_tuning": True},
+    "half-the-activations": {"functorch.activation_memory_budget": 0.5},
+}
+# What can win most comes first, and what takes long to compile comes late.
+_STEADY = ("default", "reduce-overhead", "freezing", "cpp-wrapper", "default+regional", "coordinate-descent")
+_TUNED = ("max-autotune-no-cudagraphs", "max-autotune", "freezing-autotuned")
+_COLD = (
+    "default+warm",
+    "default+regional",
+    "default+regional+warm",
+    "default",
+    "packaged",
+    "default+portable",
+)
+_RACED: dict[Objective, tuple[str, ...]] = {
+    Objective.LATENCY: (*_STEADY, "default+dynamic", *_TUNED),
+    Objective.THROUGHPUT: (*_STEADY[:4], "max-autotune"),
+    Objective.MEMORY: ("default", "reduce-overhead", "default+regional", "half-the-activations", "freezing"),
+    Objective.COLD_START: _COLD,
+    Objective.COST: (*_STEADY[:4], "default+warm", "default+regional", "default+regional+warm", *_TUNED),
+}
+_TRAINING_ALONE = frozenset({"half-the-activations"})
+_INFERENCE_ALONE = frozenset({"freezing", "freezing-autotuned", "packaged"})
+_GPU_ALONE = frozenset({"coordinate-descent", "max-autotune-no-cudagraphs"})
+_CPU_ALONE = frozenset({"freezing-autotuned"})
+BATCHES = (2, 4)
+"""Times its own batch, for throughput."""
+
+
+def raced_strategies(objective: Objective, definition: WorkloadDefinition, device: str) -> list[str]:
+    """The names of what is raced against eager for a workload on a device, in the order of first trials.
+
+    What else means nothing there the plan leaves out, with its reason.
+    """
+    barred = _GPU_ALONE if device == "cpu" else _CPU_ALONE
+    barred |= _INFERENCE_ALONE if definition.task is Task.TRAINING else _TRAINING_ALONE
+    if not definition.has_regions:
+        barred |= {name for name in _RACED[objective] if "regional" in name}
+    return [name for name in _RACED[objective] if name not in barred]
+
+
+def with_candidates(settings: Settings, names: Sequence[str]) -> Settings:
+    """`settings` with an entry for each of `names` that has none. Raises ConfigError where an entry of that
+    name is something else.
+    """
+    known, own = known_strategies(settings), []
+    for name, options in _OPTIONS.items():
+        entry = StrategySettings(name=name, mode=None, options=options)
+        if name not in known and name in names:
+            own.append(entry)
+        elif name in names and known[name].options != options:
+            raise ConfigError(
+                f"[[strategy]] {name!r} has other options than what `advise` races under that name.",
+                "Give the entry another name.",
+            )
+    return settings.model_copy(update={"strategy": (*settings.strategy, *own)})
+
+
+def with_batches(settings: Settings, definition: WorkloadDefinition) -> tuple[Settings, dict[str, int]]:
+    """`settings` with the workload at several times its batch, and these batches by their names. Raises
+    ConfigError for one without a batch size.
+    """
+    base = definition.batch_size
+    if base is None:
+        raise ConfigError(
+            f"{definition.name} has no batch size to vary.", "Give its [[workload]] a `batch_size`."
+        )
+    entry = next((each for each in settings.workload if each.name == definition.name), None)
+    entry = entry or WorkloadSettings(name=definition.name, target=definition.name)
+    batches = {f"{definition.name}-b{base * times}": base * times for times in BATCHES}
+    larger = tuple(
+        entry.model_copy(update={"name": name, "batch_size": batch}) for name, batch in batches.items()
+    )
+    return settings.model_copy(update={"workload": (*settings.workload, *larger)}), batches
+
+
+def log_cost(objective: Objective, steps: int, trial: Mapping[str, Any]) -> float | None:
+    """What a trial costs, as a logarithm: against eager in its own process, for throughput and cold start in
+    nanoseconds. None where the trial does not tell. `trial` is a row of a trials frame.
+    """
+
+    def known(name: str) -> float:
+        return math.nan if pd.isna(trial[name]) or trial[name] <= 0 else float(trial[name])
+
+    latency, control = known("latency_ns"), known("control_latency_ns")
+    if objective is Objective.LATENCY:
+        cost = latency / control
+    elif objective is Objective.THROUGHPUT:
+        cost = latency / known("batch_size")
+    elif objective is Objective.MEMORY:
+        cost = known("peak_bytes") / known("control_peak_bytes")
+    elif objective is Objective.COLD_START:
+        cost = known("time_to_first_result_ns")
+    else:
+        compiled = trial["trial_compile_cost_ns"]
+        paid = math.nan if pd.isna(compiled) else max(0.0, float(compiled))
+        cost = (paid + steps * latency) / (steps * control)
+    return None if math.isnan(cost) else math.log(cost)
+
+
+WARM = "+warm"
+# Failures of the model or of this host: another candidate would fail as well.
+_OF_THE_MODEL = (FailureKind.WORKLOAD_ERROR, FailureKind.IMPORT_ERROR, FailureKind.MISSING_COMPILER)
+
+
+@dataclass
+class Racing:
+    """The race over the stored trials of one run. `cases` has the candidates by workload and strategy. Eager
+    comes first, then what `Race.next_up` says, and at the end the choice from filled caches.
+    """
+
+    database: Database
+    run_id: str
+    race: Race
+    cases: Mapping[Case, str]
+    objective: Objective
+    steps: int
+    durations: Durations
+    whys: dict[str, str] = field(default_factory=dict)
+    """Of who left, in words."""
+    broken: str | None = None
+    """Why nothing of this model can be measured."""
+    _noted: int = 0
+    _stale: bool = True
+    _measured: Counter[Case] = field(default_factory=Counter)
+    _quiet: bool = True
+
+    def wanted(self, job: Job, *, budget: TimeBudget) -> bool:
+        """Whether the trial is the one that comes next."""
+        if job.is_canaries:
+            return budget.admits(job)
+        (spec,) = job.specs
+        if self._stale:
+            self.read()
+        if _case(spec) != self._next(budget.remaining_s()) or not budget.admits(job):
+            return False
+        self._stale = True
+        return True
+
+    def read(self) -> None:
+        """Note what was stored since; where the database is away, later."""
+        try:
+            frame = without_canaries(trials_frame(self.database, Filters(runs=(self.run_id,))))
+        except DatabaseError as error:
+            _LOG.warning("%s The race goes on when it is back.", error.message)
+            return
+        self._stale = False
+        rows: list[dict[Any, Any]] = without_cancelled(frame).to_dict("records")
+        for row in rows[self._noted :]:
+            self._note({str(name): value for name, value in row.items()})
+        self._noted, self._quiet = len(rows), False
+
+    @property
+    def measured(self) -> int:
+        """Trials that were noted."""
+        return self._noted
+
+    def trials(self, name: str) -> int:
+        """Trials of a candidate, those that failed too."""
+        return sum(self._measured[case] for case, each in self.cases.items() if each == name)
+
+    def price_s(self) -> dict[str, float]:
+        """Expected seconds of a trial of each candidate."""
+        return {name: self.durations.expected_s(case) for case, name in self.cases.items()}
+
+    def _next(self, remaining_s: float) -> Case | None:
+        if self.broken:
+            return None
+        cases = {name: case for case, name in self.cases.items()}
+        eager, choice = cases[EAGER.name], self.race.choice()
+        if not self._measured[eager]:
+            return eager
+        warm = cases[choice][0], cases[choice][1] + WARM
+        has_warm = choice != EAGER.name and WARM not in choice and not self._measured[warm]
+        price = self.price_s()
+        kept_s = price[choice] if has_warm else 0.0
+        name = self.race.next_up(price, remaining_s - kept_s)
+        return cases[name] if name is not None else warm if has_warm else None
+
+    def _note(self, trial: Mapping[str, Any]) -> None:
+        case = str(trial["workload"]), str(trial["strategy"])
+        self._measured[case] += 1
+        name = self.cases.get(case)
+        if name is None:
+            return
+        before = set(self.race.left)
+        kind = trial["failure_kind"]
+        if trial["status"] == "ok" and trial["numerics_status"] != NumericsStatus.FAIL.value:
+            cost = log_cost(self.objective, self.steps, trial)
+            if cost is not None:
+                self.race.note(name, cost)
+            elif name != EAGER.name:
+                self._leave(name, Left.FAILED, "nothing was measured of it")
+        elif pd.isna(kind) or kind == FailureKind.WRONG_RESULT.value:
+            self._leave(name, Left.WRONG, "its result is wrong")
+        else:
+            message = one_line(str(trial["failure_message"]).partition("\n")[0], 200).rstrip(".")
+            self._leave(name, Left.FAILED, f"{words(str(kind))}: {message}")
+            if kind in _OF_THE_MODEL:
+                self.broken = f"{words(str(kind))}: {message}"
+        for left in set(self.race.left) - before:
+            gain = ratio(math.exp(-self.race.mean(left) + self.race.mean(EAGER.name)))
+            self.whys.setdefault(left, f"{gain} of eager, shown to be worse than {self.race.leader}")
+            if not self._quiet:
+                announce(f"{left} leaves: {self.whys[left]}.")
+
+    def _leave(self, name: str, why: Left, text: str) -> None:
+        self.whys[name] = text
+        self.race.leave(name, why)
+
+
+def _case(spec: TrialSpec) -> Case:
+    return spec.workload.name, spec.strategy.name
+
+
+def race_of(candidates: Sequence[str], objective: Objective, policy: Policy) -> Race:
+    """Nothing of which is measured."""
+    is_exact = objective not in (Objective.THROUGHPUT, Objective.COLD_START)
+    return Race(candidates, policy, eager=EAGER.name, eager_is_exact=is_exact)

@@ -1,0 +1,296 @@
+"""`compilewatch advise` over made-up trials: what is measured, what is said, what is gone on with."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.trials import end_run, save_trial, start_run
+from compilewatch.runner.cli.measure import advise as command
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.advice_text import paste
+from compilewatch.runner.output.measuring import Wanted
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.time_budget import TimeBudget
+from compilewatch.runner.process.execution import RunOutcome
+from tests.builders import MS, START, make_machine, make_memory, make_trial
+from tests.runner.terminal import compilewatch, in_this_process
+
+TRIAL_S = 10.0
+SPEEDUP = {"freezing": 1.5, "cpp-wrapper": 1.2, "max-autotune": 0.5}
+
+
+class MadeUp:
+    """Stands where trials are measured: each takes ten seconds and is `speedup` times as fast as eager."""
+
+    def __init__(self, *, speedup: dict[str, float] = SPEEDUP, noise: float = 0.01) -> None:
+        self.speedup, self.noise = speedup, noise
+        self.measured: list[str] = []
+        self.failing: dict[str, FailureKind] = {}
+        self.stop_after = math.inf
+
+    def measure(
+        self,
+        plan: Plan,
+        database: Database,
+        settings: Settings,
+        durations: Durations,
+        seconds: float,
+        *,
+        wanted: Wanted,
+        begun: Collection[str],
+    ) -> tuple[RunOutcome, TimeBudget]:
+        now, before = 0.0, len(self.measured)
+        budget = TimeBudget(seconds, durations, canaries=False, monotonic=lambda: now)
+        run = plan.runs[0]
+        if run.run_id not in begun:
+            start_run(
+                database,
+                run_id=run.run_id,
+                suite=None,
+                label=None,
+                started_at=START,
+                planned_trials=run.planned_trials,
+            )
+        for spec in plan.trials:
+            if len(self.measured) - before >= self.stop_after:
+                break
+            if not wanted(Job((spec,)), budget=budget):
+                continue
+            number = len(self.measured)
+            generator = np.random.default_rng(number)
+            speedup = self.speedup.get(spec.strategy.name.removesuffix("+warm"), 1.0)
+            is_eager = spec.strategy.name == EAGER.name
+            latency = 10 * MS if is_eager else 10 * MS / speedup * math.exp(self.noise * generator.normal())
+            began = START + timedelta(seconds=TRIAL_S * number)
+            facts: dict[str, Any] = {
+                "control_latency_ns": None if is_eager else 10 * MS,
+                "latency_ns": latency,
+                "spread": 0.0,
+                "failure": self.failing.get(spec.strategy.name),
+                "memory": make_memory(control_peak_bytes=None if is_eager else 2**20, peak_bytes=2**20),
+            }
+            save_trial(
+                database,
+                make_trial(
+                    trial_id=spec.trial_id,
+                    run_id=spec.run_id,
+                    workload=spec.workload.model_copy(update={}),
+                    strategy=spec.strategy,
+                    machine=make_machine(device="cpu"),
+                    started_at=began,
+                    ended_at=began + timedelta(seconds=TRIAL_S),
+                    device_state=None,
+                    **facts,
+                ),
+            )
+            now += TRIAL_S
+            durations.note((spec.workload.name, spec.strategy.name), TRIAL_S)
+            self.measured.append(spec.strategy.name)
+        end_run(database, run.run_id, START, RunStatus.FINISHED)
+        return RunOutcome(len(self.measured) - before, 0, 0, False), budget
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+    made = MadeUp()
+    monkeypatch.setattr(command, "measure", made.measure)
+    facts = InterpreterFacts("python", "3.11", "2.13.0", None, None, 0)
+    monkeypatch.setattr(command, "check_interpreter", lambda: facts)
+    return made
+
+
+Advise = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def advise(made_up: MadeUp, tmp_path: Path) -> Advise:
+    def typed(*arguments: str, workload: str = "encoder") -> dict[str, Any]:
+        ended = in_this_process("advise", workload, "--json", *arguments, cwd=tmp_path)
+        document: dict[str, Any] = json.loads(ended.stdout)
+        return document | {"code": ended.returncode, "said": ended.stderr}
+
+    return typed
+
+
+def stands(document: dict[str, Any]) -> dict[str, str]:
+    return {row["candidate"]: row["stands"] for row in document["candidates"]}
+
+
+def test_the_best_is_found_shown_and_to_be_pasted(advise: Advise, made_up: MadeUp) -> None:
+    document = advise("--minutes", "20")
+    assert document["choice"] == "freezing"
+    assert document["shown"]
+    assert document["decided"]
+    assert document["paste"] == "model = torch.compile(model, options={'freezing': True})"
+    row = document["candidates"][0]
+    assert row["gain"] == pytest.approx(1.5, rel=0.02)
+    low, high = row["interval"]
+    assert 1.0 < low < 1.5 < high
+    assert stands(document)["max-autotune"] == "worse"
+    # Eager first, each once, and in the end the choice from filled caches.
+    assert made_up.measured[0] == "eager"
+    assert max(Counter(made_up.measured[1:8]).values()) == 1
+    assert made_up.measured[-1] == "freezing+warm"
+    assert made_up.measured.count("max-autotune") == 2
+    assert document["code"] == 0
+
+
+def test_no_time_is_spent_beyond_its_own(advise: Advise, made_up: MadeUp) -> None:
+    document = advise("--minutes", "1.2")
+    assert len(made_up.measured) <= 7
+    assert not document["decided"]
+    assert "not measured" in stands(document).values()
+    assert document["one_more_hour"].startswith("One more hour has ")
+
+
+def test_what_was_ended_goes_on_and_loses_nothing(advise: Advise, made_up: MadeUp) -> None:
+    made_up.stop_after = 6
+    first = advise("--minutes", "20")
+    made_up.stop_after = math.inf
+    second = advise("--minutes", "20")
+    assert second["run_id"] == first["run_id"]
+    assert "goes on, with 6 trials" in second["said"]
+    interrupted = list(made_up.measured)
+    made_up.measured.clear()
+    # All was decided: this is a new question, and measures the same in one go.
+    third = advise("--minutes", "20")
+    assert third["run_id"] != first["run_id"]
+    assert made_up.measured == interrupted
+    assert third["choice"] == second["choice"]
+
+
+def test_another_objective_is_another_question(advise: Advise, made_up: MadeUp) -> None:
+    made_up.stop_after = 3
+    first = advise("--minutes", "20")
+    assert advise("--minutes", "20", "--objective", "cost")["run_id"] != first["run_id"]
+
+
+def test_equal_ones_are_told_to_stay_eager(advise: Advise, made_up: MadeUp) -> None:
+    made_up.speedup = {}
+    document = advise("--minutes", "120")
+    assert document["choice"] == "eager"
+    assert not document["shown"]
+    assert document["decided"]
+    assert document["configuration"][-1] == 'strategies = ["eager", "default"]'
+
+
+def test_a_wrong_result_leaves_at_once(advise: Advise, made_up: MadeUp) -> None:
+    made_up.failing["freezing"] = FailureKind.WRONG_RESULT
+    document = advise("--minutes", "20")
+    assert made_up.measured.count("freezing") == 1
+    assert stands(document)["freezing"] == "wrong"
+    assert document["choice"] == "cpp-wrapper"
+    assert "freezing leaves: its result is wrong." in document["said"]
+
+
+def test_a_model_that_fails_by_itself_is_said_once(advise: Advise, made_up: MadeUp) -> None:
+    made_up.failing["default"] = FailureKind.WORKLOAD_ERROR
+    document = advise("--minutes", "20")
+    assert made_up.measured == ["eager", "default"]
+    assert document["broken"].startswith("workload error: ")
+    assert document["code"] == 1
+
+
+@pytest.mark.parametrize("objective", ["throughput", "memory", "cold-start", "cost"])
+def test_every_objective_has_an_answer(advise: Advise, objective: str) -> None:
+    document = advise("--minutes", "4", "--objective", objective)
+    assert document["objective"] == objective
+    assert document["choice"] in stands(document)
+    assert document["candidates"][0]["trials"] > 0
+
+
+def test_a_process_of_few_steps_does_not_pay_its_compilation(advise: Advise, made_up: MadeUp) -> None:
+    made_up.speedup = {"freezing": 1.5}
+    # Compiling takes 6 s, and a step saves 3.3 ms.
+    assert advise("--minutes", "5", "--objective", "cost", "--steps", "100")["choice"] == "eager"
+    assert advise("--minutes", "5", "--objective", "cost", "--steps", "100000")["choice"] == "freezing"
+
+
+def test_throughput_names_the_batch(advise: Advise, made_up: MadeUp, tmp_path: Path) -> None:
+    document = advise("--minutes", "5", "--objective", "throughput", workload="cnn")
+    # Made-up latencies do not depend on the batch: the largest has the best throughput.
+    assert document["candidates"][0]["batch_size"] == 64
+    assert document["choice"] == "freezing, batch 64"
+    with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}") as database:
+        stored = trials_frame(database, Filters(runs=(document["run_id"],)))
+    assert set(stored["workload"]) == {"cnn", "cnn-b32", "cnn-b64"}
+
+
+def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
+    ended = in_this_process("advise", "encoder", "--minutes", "20", cwd=tmp_path)
+    first = ended.stdout.splitlines()
+    assert first[0] == "encoder: model = torch.compile(model, options={'freezing': True})"
+    assert first[1].startswith("Shown: it is 1.5")
+    assert "Ruled out: max-autotune: " in ended.stdout
+    assert 'options = { "freezing" = true }' in ended.stdout
+    assert f"sqlite:///{'compilewatch.db'}" in ended.stderr
+    assert "Run: " in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing"], "There is no workload 'nothing'."),
+        (["encoder", "--steps", "5"], "--steps is for --objective cost, and this is latency."),
+        (["varlen", "--objective", "speed"], "'speed' is not one of"),
+    ],
+)
+def test_wrong_words_are_told_in_a_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    ended = in_this_process("advise", *arguments, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert sentence in ended.stderr
+    assert ended.stdout == ""
+    assert not (tmp_path / "compilewatch.db").exists()
+
+
+def test_a_name_of_ours_for_something_else_is_refused(made_up: MadeUp, tmp_path: Path) -> None:
+    (tmp_path / "compilewatch.toml").write_text('[[strategy]]\nname = "freezing"\nmode = "default"\n')
+    ended = in_this_process("advise", "encoder", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "[[strategy]] 'freezing' has other options" in ended.stderr
+
+
+def test_paste_says_what_the_strategy_does() -> None:
+    from compilewatch.db.records.strategies import parse_strategy
+    from compilewatch.db.records.trial import Task
+
+    assert paste(EAGER, Task.INFERENCE) == "# stay eager: no torch.compile"
+    assert paste(parse_strategy("default"), Task.FUNCTION) == "function = torch.compile(function)"
+    assert (
+        paste(parse_strategy("max-autotune+dynamic"), Task.INFERENCE)
+        == "model = torch.compile(model, mode='max-autotune', dynamic=True)"
+    )
+    assert "block.compile()" in paste(parse_strategy("default+regional"), Task.INFERENCE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_real_model_in_real_processes(tmp_path: Path) -> None:
+    (tmp_path / "my_models.py").write_text(
+        "import torch\n\n\ndef build(batch_size=64):\n"
+        "    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))\n"
+        "    return model, (torch.randn(batch_size, 64),)\n"
+    )
+    ended = compilewatch("advise", "my_models:build", "--minutes", "2", "--json", cwd=tmp_path, timeout_s=800)
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["candidates"][0]["trials"] >= 1
+    assert document["compiled"]["numerics_status"] == "pass"
