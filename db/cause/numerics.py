@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from compilewatch.db.records.trial import Numerics, NumericsStatus
 
+_DIFFERENCES = "finite differences"
+"""What random gradients were held to, as `reference`."""
 _STEPS = {
     "bfloat16": ("bf16", 2.0**-8),
     "float16": ("fp16", 2.0**-11),
@@ -22,7 +24,12 @@ def numerics_sentence(numerics: Numerics) -> str:
     left_out = f"not compared: {', '.join(numerics.not_compared)}" if numerics.not_compared else ""
     if left_out and numerics.status is NumericsStatus.REPRODUCIBLE:
         left_out = f"{', '.join(numerics.not_compared or ())} not compared with eager"
-    return ", ".join(filter(None, (_error_text(numerics), left_out)))
+    by_differences = (
+        "gradients agree with finite differences of the loss"
+        if numerics.reference == _DIFFERENCES and numerics.status is NumericsStatus.REPRODUCIBLE
+        else ""
+    )
+    return ", ".join(filter(None, (_error_text(numerics), by_differences, left_out)))
 
 
 def _error_text(numerics: Numerics) -> str:

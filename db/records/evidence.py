@@ -443,7 +443,8 @@ class Numerics(Record):
     eager runs differ, or it was not checked. `reproducible`: it draws random numbers, and eager and compiled
     each repeat their own results from one seed."""
     reference: Name | None = None
-    """`float64` where the workload can run in it; else null, and the plain tolerance decides."""
+    """`float64` where the workload can run in it; `finite differences` where random gradients were held to
+    those of their loss; else null, and the plain tolerance decides."""
     cosine_similarity: Finite | None = None
     """Between compiled and eager; null where not finite or not compared."""
     max_abs_error: Finite | None = None
@@ -461,8 +462,8 @@ class Numerics(Record):
     tolerance: Finite | None = None
     """Relative and absolute tolerance in force; null where nothing was compared."""
     not_compared: list[Text] | None = None
-    """Results that are nothing that could be compared, and `gradients` where they are `reproducible`, which
-    may be those of another dropout mask; null where there are none."""
+    """Results that are nothing that could be compared, and where they are `reproducible` what is not compared
+    with eager; null where there are none."""
     reason: Text | None = None
     """What was missing where it was not checked; null where nothing was."""
 

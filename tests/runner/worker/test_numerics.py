@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -55,19 +56,89 @@ def test_an_output_near_zero_everywhere_is_degenerate():
 
 
 def test_random_numbers_that_repeat_from_one_seed_are_reproducible():
-    assert judged(workloads.random_output())[0] == {"status": "reproducible"}
+    expected = {"status": "reproducible", "not_compared": ["outputs"]}
+    assert judged(workloads.random_output())[0] == expected
     other = judged(workloads.random_output(), lambda f: lambda x: f(x) + torch.rand_like(x))
-    assert other == ({"status": "reproducible"}, None)
+    assert other == (expected, None)
 
 
-def test_random_gradients_that_were_not_compared_with_eager_are_no_pass():
-    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
-    found, message = judged(Built(model, (torch.ones(4, 8),), "training"))
-    assert (found, message) == ({"status": "reproducible", "not_compared": ["gradients"]}, None)
-    numerics = Numerics.model_validate(found)
-    assert numerics_sentence(numerics) == "gradients not compared with eager"
-    found, message = judged(Built(model, (torch.ones(4, 8),), "training"), draws_as_eager=True)
+def dropped_out():
+    """Two layers with dropout between them, and a loss that has corners."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 32), nn.Tanh())
+    return Built(model, (torch.randn(16, 64),), "training")
+
+
+class OtherMask(torch.autograd.Function):
+    """Dropout whose backward pass draws a mask of its own, from one seed every time."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * (torch.rand_like(x) > 0.5) * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (torch.rand_like(gradient) > 0.5) * 2
+
+
+def test_random_gradients_are_held_to_finite_differences_of_their_loss():
+    found, message = judged(dropped_out())
+    assert message is None
+    assert found == {
+        "status": "reproducible",
+        "reference": "finite differences",
+        "not_compared": ["loss"],
+    }
+    said = "gradients agree with finite differences of the loss, loss not compared with eager"
+    assert numerics_sentence(Numerics.model_validate(found)) == said
+    found, message = judged(dropped_out(), draws_as_eager=True)
     assert (found["status"], message) == ("pass", None)
+
+
+def test_gradients_of_another_dropout_mask_than_the_forward_pass_are_wrong():
+    def wrong(model):
+        layers = list(model)
+        layers[2] = OtherMask.apply
+
+        def call(x):
+            for layer in layers:
+                x = layer(x)
+            return x
+
+        return call
+
+    found, message = judged(dropped_out(), wrong)
+    assert found["status"] == "fail"
+    assert message.startswith("The compiled gradient of 0.weight is wrong: it is ")
+    assert "off finite differences of its own loss from the same random numbers" in message
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_the_activation_budget_of_torch_draws_another_mask_in_the_backward_pass():
+    """https://github.com/pytorch/pytorch/issues/190758, in the graph that is parted, before code is made."""
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(4096))
+
+        def forward(self, x):
+            return nn.functional.dropout(x * self.scale, 0.5).sin()
+
+    built = Built(Scaled(), (torch.ones(4096),), "training", loss=torch.sum)
+    for budget, status in ((1.0, "reproducible"), (0.5, "fail")):
+        torch._dynamo.reset()
+        with torch._functorch.config.patch(activation_memory_budget=budget):
+            found, _ = judged(built, lambda model: torch.compile(model, backend="aot_eager"))
+        assert found["status"] == status, budget
+
+
+def test_gradients_that_rounding_hides_are_said_not_to_be_compared():
+    built = replace(dropped_out(), autocast_dtype=torch.bfloat16)
+    found, message = judged(built)
+    assert (found, message) == ({"status": "reproducible", "not_compared": ["loss and gradients"]}, None)
+    said = "loss and gradients not compared with eager"
+    assert numerics_sentence(Numerics.model_validate(found)) == said
 
 
 def test_random_numbers_that_do_not_repeat_fail():
