@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-import compilewatch.db.queries.service.integrity
+import compilewatch.db.service.integrity
 import compilewatch.db.store.trial_writer
 import compilewatch.db.store.trials
 from compilewatch.db.engine.migrations import VERSION_TABLE
@@ -64,7 +64,7 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 LIMITED = (
     compilewatch.db.store.trial_writer,
     compilewatch.db.store.trials,
-    compilewatch.db.queries.service.integrity,
+    compilewatch.db.service.integrity,
 )
 """Where `latest_moment` is read."""
 

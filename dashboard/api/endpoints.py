@@ -14,8 +14,8 @@ from compilewatch.dashboard.document.content import Content
 from compilewatch.dashboard.links.values import JsonSchema
 from compilewatch.db.engine.session import Database
 from compilewatch.db.metrics.frames import empty_frame
+from compilewatch.db.people.reports import reports_revision
 from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS
-from compilewatch.db.queries.people.reports import reports_revision
 from compilewatch.db.records.trial import Trial
 
 PREFIX = "/api/v1"

@@ -18,9 +18,10 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.service.fleet import has_queue, queue_lengths
-from compilewatch.db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules
-from compilewatch.db.queries.service.schedules import requests_by_state
+from compilewatch.db.service.fleet import has_queue, queue_lengths
+from compilewatch.db.service.hosts import HEALTHS
+from compilewatch.db.service.requests import requests_by_state
+from compilewatch.db.service.schedules import schedule_watches, silent_schedules
 
 _EXPLAINED = {
     "info": "This release.",
@@ -79,7 +80,7 @@ class _Gauges(Collector):
 
 
 def _gauges(database: Database, now: datetime) -> Iterator[tuple[str, Samples]]:
-    machines, healths = facets.machines(database), host_healths(database)
+    machines, healths = facets.machines(database), HEALTHS.all(database)
     silent = {watch.schedule for watch in silent_schedules(database, now)}
     failed, cancelled = int(machines["failed_trials"].sum()), int(machines["cancelled_trials"].sum())
     passed = int(machines["trials"].sum()) - failed - cancelled

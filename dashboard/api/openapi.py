@@ -13,8 +13,8 @@ from compilewatch.dashboard.api.representation import object_schema
 from compilewatch.dashboard.api.run_requests import RequestAnswer
 from compilewatch.dashboard.links.values import Text
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.people.annotations import Annotation
-from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.people import Annotation
+from compilewatch.db.records.requests import RequestSpec
 
 _ERROR = object_schema(
     {"error": object_schema({"message": {"type": "string"}, "next_step": {"type": "string"}})}

@@ -20,8 +20,8 @@ from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.names import former_machine_names, machine_names
-from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.records.people import TriageState
+from compilewatch.db.records.requests import RequestState
 from compilewatch.db.records.trial import SourceKind, Status, Task
 from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_side
 

@@ -23,11 +23,11 @@ from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
+from compilewatch.db.people import reports
+from compilewatch.db.people.annotations import annotations_frame
+from compilewatch.db.people.regressions import changes_frame, regression_state, regressions_frame
 from compilewatch.db.queries.cases.causes import recorded_explanations
-from compilewatch.db.queries.people.annotations import annotations_frame
-from compilewatch.db.queries.people.regressions import changes_frame, regression_state, regressions_frame
-from compilewatch.db.queries.people.reports import find_report, reports_frame
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.verdicts.cured import with_later
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
@@ -36,7 +36,7 @@ _KEY_DIGITS = 16
 
 def _reports(database: Database) -> pd.DataFrame:
     """One row per report, newest first, without its id."""
-    frame = reports_frame(database)
+    frame = reports.reports_frame(database)
     keys = [_report_key(report_id) for report_id in frame.pop("report_id")]
     frame.insert(0, "key", pd.Series(keys, dtype="str"))
     return frame
@@ -99,7 +99,7 @@ def report(database: Database, values: Values) -> Answer:
 
     Raises NotFoundError, GoneError once it was revoked, ReportError where a later release made it.
     """
-    stored = find_report(database, values["report"])
+    stored = reports.REPORTS.get(database, values["report"])
     if stored is None:
         raise NotFoundError("There is no report of this id.", "Check that the id is complete.")
     if stored.content is None:

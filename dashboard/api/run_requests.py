@@ -15,10 +15,10 @@ from compilewatch.dashboard.api.written import written
 from compilewatch.dashboard.write.run_actions import queue_request
 from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.data_version import service_pulse
-from compilewatch.db.queries.service import schedules
-from compilewatch.db.queries.service.hosts import unserved
-from compilewatch.db.records.service.requests import RequestSpec, RunRequest
-from compilewatch.db.records.service.tokens import Scope
+from compilewatch.db.records.requests import RequestSpec, RunRequest
+from compilewatch.db.records.tokens import Scope
+from compilewatch.db.service import requests as run_requests
+from compilewatch.db.service.hosts import unserved
 
 REQUEST_SCHEMA: Literal["compilewatch.api.request/1"] = "compilewatch.api.request/1"
 _COLUMNS = {
@@ -48,7 +48,7 @@ def _frame(requests: list[RunRequest], waiting: dict[str, str]) -> pd.DataFrame:
 
 def _requests(database: Database) -> pd.DataFrame:
     """One row per request, newest first; `unserved` says why a queued one is taken by nobody."""
-    requests = schedules.requests(database)
+    requests = run_requests.requests(database)
     return _frame(requests, unserved(database, requests, datetime.now(UTC)))
 
 

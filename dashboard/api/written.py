@@ -15,9 +15,9 @@ from compilewatch.dashboard.api.representation import JSON, as_json
 from compilewatch.dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
 from compilewatch.dashboard.login.middleware import CHALLENGE, api_token_of
 from compilewatch.dashboard.read.database import reader
-from compilewatch.db.queries.service.tokens import token_of
-from compilewatch.db.records.service.tokens import Scope
+from compilewatch.db.records.tokens import Scope
 from compilewatch.db.records.validation import problem
+from compilewatch.db.service.tokens import token_of
 
 MOST_BYTES = 64 * 1024
 Body = TypeVar("Body", bound=BaseModel)

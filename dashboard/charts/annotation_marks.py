@@ -11,7 +11,7 @@ import pandas as pd
 
 from compilewatch.dashboard.charts import style
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.records.people import Annotation
 
 _COLUMNS = ["at", "build", "text", "who", "url"]
 _MARK_PX2 = 110

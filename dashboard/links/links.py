@@ -31,7 +31,7 @@ from compilewatch.dashboard.links.values import (
 )
 from compilewatch.db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
 from compilewatch.db.errors import did_you_mean, nearest
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import CacheState, SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
 

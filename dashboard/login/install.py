@@ -15,8 +15,8 @@ from compilewatch.dashboard.login.middleware import LoginMiddleware, People
 from compilewatch.dashboard.login.sessions import Sessions
 from compilewatch.dashboard.read.database import reader
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.queries.service.tokens import token_of
-from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.access import SignIn
+from compilewatch.db.service.tokens import token_of
 
 SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"
 

@@ -22,7 +22,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from compilewatch.dashboard.login.access import AccessError
-from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.access import SignIn
 
 CALLBACK = "/login/callback"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilewatch.dashboard.login.access import AccessError, Person, Role
 from compilewatch.db.errors import one_line
-from compilewatch.db.records.service.access import Proxy, SignIn
+from compilewatch.db.records.access import Proxy, SignIn
 
 LONGEST_NAME = 80
 _CONTACT = "Ask whoever runs this dashboard."

@@ -19,7 +19,7 @@ from compilewatch.dashboard.login.middleware import People
 from compilewatch.dashboard.login.oidc import CALLBACK, Provider
 from compilewatch.dashboard.login.people import person_of_claims
 from compilewatch.dashboard.login.sessions import Sessions
-from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _PRIVATE = {"Cache-Control": "no-store"}

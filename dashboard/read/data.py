@@ -28,6 +28,8 @@ from compilewatch.db.judge.results import BuildSide, Comparison, Row
 from compilewatch.db.judge.sequence import builds_interleaved, parts_by_turns
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import is_canary, passed_mask, without_canaries
+from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries import facets, measured, names, records
 from compilewatch.db.queries import run_parts as parts
 from compilewatch.db.queries.cases.causes import explained_case, explanation_lines, explanations
@@ -40,8 +42,6 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import measured_workloads
 from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from compilewatch.db.queries.offered import offered
-from compilewatch.db.queries.people.annotations import stored_annotations
-from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries.trials import newest_profiled, trials_frame
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.trial import SourceKind, Status, Task

@@ -12,7 +12,7 @@ from threading import Lock
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError, DatabaseError
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.service.integrity import first_damage
+from compilewatch.db.service.integrity import first_damage
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"

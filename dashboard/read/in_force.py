@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.records.fields import Closed
-from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.requests import Limits
 
 VARIABLE = "COMPILEWATCH_IN_FORCE"
 

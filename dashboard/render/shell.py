@@ -30,8 +30,8 @@ from compilewatch.dashboard.verdicts.context import context_line
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.people.reports import reports_revision
 from compilewatch.db.queries import data_version
-from compilewatch.db.queries.people.reports import reports_revision
 from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, Task

@@ -8,7 +8,7 @@ import streamlit as st
 
 from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.db.queries.service.schedule_watch import silent_schedules
+from compilewatch.db.service.schedules import silent_schedules
 from compilewatch.db.units import MISSING, moment
 
 

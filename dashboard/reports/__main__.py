@@ -14,7 +14,7 @@ from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError, one_line
 from compilewatch.db.part_files import part_of
-from compilewatch.db.queries.people.reports import find_report
+from compilewatch.db.people.reports import REPORTS
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def _create(arguments: argparse.Namespace) -> str:
 def _export(report_id: str, output: Path) -> None:
     """Write the page of a report to `output`, whole or not at all."""
     with open_database(database_url(), read_only=True) as database:
-        report = find_report(database, report_id)
+        report = REPORTS.get(database, report_id)
     if report is None:
         raise ReportError(f"There is no report {report_id}.", "See `compilewatch report list`.")
     if report.content is None:

@@ -16,7 +16,7 @@ from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.read.database import reader, sentence_of
 from compilewatch.db import units
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.people.reports import find_report
+from compilewatch.db.people.reports import REPORTS
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
@@ -36,7 +36,7 @@ def reports() -> Mount:
 
 def _report(request: Request) -> Response:
     try:
-        report = find_report(reader(), request.path_params["report"])
+        report = REPORTS.get(reader(), request.path_params["report"])
         if report is None:
             return _message_page(
                 404, "No such report", "There is no report at this address. Is the link complete?"

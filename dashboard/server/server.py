@@ -43,7 +43,7 @@ from compilewatch.dashboard.write.stored_views import stored_address
 from compilewatch.dashboard.write.uploading import LARGEST_MB
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 

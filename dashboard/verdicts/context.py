@@ -18,9 +18,9 @@ from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
 from compilewatch.db import units
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.service.schedules import schedules
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.service.schedules import SCHEDULES
 
 
 def context_line(link: Link, now: datetime, *, why: str = "", dated: bool = False) -> str:
@@ -99,7 +99,7 @@ def _next_run(machine: str | None, now: datetime, said: Callable[[datetime], str
     name = read_choices().machine_names.get(machine or "")
     coming = [
         each.next_run_at
-        for each in schedules(reader())
+        for each in SCHEDULES.all(reader())
         if each.next_run_at is not None
         and not each.paused
         and each.next_run_at >= now

@@ -19,8 +19,8 @@ from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
 from compilewatch.db.judge.results import BuildSide, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.triage import BY_THE_JUDGE, TriageState
+from compilewatch.db.people.regressions import RegressionState
+from compilewatch.db.records.people import BY_THE_JUDGE, TriageState
 from compilewatch.db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]

@@ -11,8 +11,8 @@ from compilewatch.dashboard.read.database import database_url
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.records.people.annotations import Annotation
-from compilewatch.db.store.people.annotations import remove_annotation, save_annotation
+from compilewatch.db.people.annotations import ANNOTATIONS
+from compilewatch.db.records.people import Annotation
 
 
 def annotate(
@@ -43,7 +43,7 @@ def save(
         machine_id=machine_id,
     )
     with open_database(database_url()) as database:
-        save_annotation(database, note)
+        ANNOTATIONS.add(database, note)
     REFRESH_THROTTLE.catch_up()
     return note
 
@@ -52,6 +52,6 @@ def remove(annotation_id: str) -> str:
     """Take a note away: a sentence on it. Raises CompilewatchError."""
     require(Role.EDITOR)
     with open_database(database_url()) as database:
-        is_removed = remove_annotation(database, annotation_id)
+        is_removed = ANNOTATIONS.remove(database, annotation_id)
     REFRESH_THROTTLE.catch_up()
     return "Removed." if is_removed else "It was removed already."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.service.requests import UNFINISHED
+from compilewatch.db.records.requests import UNFINISHED
 from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE
 
 

@@ -14,7 +14,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.metrics.eligibility import is_canary
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.selection import read_frame, selected
-from compilewatch.db.records.service.runs import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
+from compilewatch.db.records.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.versions import stack_order
 from compilewatch.db.tables.run_parts import RUN_PART

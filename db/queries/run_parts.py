@@ -18,7 +18,7 @@ from compilewatch.db.queries.codes import codes_of_runs
 from compilewatch.db.queries.facets import is_imported, is_measured, is_whole
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import any_of, matching, matching_series, plain, read_frame
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.versions import stack_order, version_key
 from compilewatch.db.tables.run_parts import RUN_PART

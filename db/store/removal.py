@@ -23,13 +23,13 @@ from sqlalchemy import (
 )
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.writing import bump_data_version, lock_data_version
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
 from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
 from compilewatch.db.store.run_cases import sum_up
 from compilewatch.db.store.trial_rows import trial_rows
 from compilewatch.db.store.trials import write_trials
-from compilewatch.db.store.writing import bump_data_version, lock_data_version
 from compilewatch.db.tables.run_parts import RUN_PART
 from compilewatch.db.tables.trials import (
     BUILD,

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, delete, select, update
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.engine.writing import bump_data_version, lock_data_version
 from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 _BATCH = 500

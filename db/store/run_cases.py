@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, update
 
 from compilewatch.db.columns.point import EDITION
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.writing import bump_data_version, lock_data_version
 from compilewatch.db.queries.cases.run_cases import (
     WorkloadOfRun,
     is_current,
@@ -15,7 +16,6 @@ from compilewatch.db.queries.cases.run_cases import (
     summed_up,
     workloads_of_runs,
 )
-from compilewatch.db.store.writing import bump_data_version, lock_data_version
 from compilewatch.db.tables.run_cases import RUN_CASE
 from compilewatch.db.tables.trials import DATA_VERSION
 

@@ -20,9 +20,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from compilewatch.db.engine.writing import upsert
 from compilewatch.db.records.trial import FailureKind, Status
 from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, TrialRows
-from compilewatch.db.store.writing import upsert
 from compilewatch.db.tables.run_parts import RUN_PART
 from compilewatch.db.tables.trials import LATEST, TRIAL
 

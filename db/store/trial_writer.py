@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select
 
 from compilewatch.db.engine.moments import latest_moment, wrong_moment
+from compilewatch.db.engine.writing import bump_data_version, upsert
 from compilewatch.db.errors import RecordError
 from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
 from compilewatch.db.queries.records import load_trials
@@ -18,7 +19,6 @@ from compilewatch.db.store.conflicts import conflict
 from compilewatch.db.store.run_cases import sum_up
 from compilewatch.db.store.tallies import Tallies
 from compilewatch.db.store.trial_rows import DIMENSIONS, TrialRows, dimension_row, trial_rows
-from compilewatch.db.store.writing import bump_data_version, upsert
 from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 TRIALS_OF_A_BATCH = 1000

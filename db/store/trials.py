@@ -9,11 +9,11 @@ from sqlalchemy import Connection, insert, select, update
 
 from compilewatch.db.engine.moments import latest_moment, wrong_moment
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.writing import bump_data_version, lock_data_version
 from compilewatch.db.errors import ConflictError, NotFoundError, RecordError
-from compilewatch.db.records.service.runs import RUN_TRANSITIONS, RunStatus
+from compilewatch.db.records.requests import RUN_TRANSITIONS, RunStatus
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trial_writer import TRIALS_OF_A_BATCH, TrialWriter
-from compilewatch.db.store.writing import bump_data_version, lock_data_version
 from compilewatch.db.tables.trials import RUN
 
 

@@ -18,7 +18,7 @@ from sqlmodel import Field
 
 from compilewatch.db.columns.column import Column, Kind
 from compilewatch.db.columns.trial import STORED
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Build, Machine, Strategy, Workload
 from compilewatch.db.tables.metadata import KEY, Row, Tallied, by_value, table_of
 from compilewatch.db.tables.of_records import (
@@ -30,15 +30,17 @@ from compilewatch.db.tables.of_records import (
     HOST,
     HOST_HEALTH,
     ISSUE_SCRIPT,
+    NOTIFICATION,
+    REGRESSION,
     REPORT,
     RUN_REQUEST,
     SCHEDULE,
     SCHEDULE_WATCH,
+    STORED_VIEW,
+    TRIAGE_EVENT,
 )
-from compilewatch.db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from compilewatch.db.tables.run_cases import RUN_CASE
 from compilewatch.db.tables.run_parts import RUN_PART
-from compilewatch.db.tables.stored_views import STORED_VIEW
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata

@@ -10,11 +10,11 @@ from compilewatch.db.judge.compare.recorded_regressions import Regression, side_
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide_again import is_gone
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.people.regressions import Later, RegressionState
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.regressions import Later, RegressionState
 from compilewatch.db.queries.run_parts import builds_newest_first, newest_run, run_side
-from compilewatch.db.records.people.triage import OPEN_STATES
+from compilewatch.db.records.people import OPEN_STATES
 from compilewatch.db.verdicts.gateway import compare
 
 

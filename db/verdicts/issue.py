@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from compilewatch.db.cause.bisection import replay_line
 from compilewatch.db.cause.sentences import short_name
 from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
@@ -16,10 +17,9 @@ from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words.verdicts import row_verdict, worst_first
 from compilewatch.db.markdown_cells import escaped_text, table_row
+from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.cases.causes import causes_between, explained_case, moved_of
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.issue_scripts import issue_script
-from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.run_parts import measured_builds
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.ids import (
@@ -29,12 +29,15 @@ from compilewatch.db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from compilewatch.db.records.people.issues import IssueScript, ScriptRun, issue_id_of
+from compilewatch.db.records.people import IssueScript, ScriptRun, issue_id_of
 from compilewatch.db.records.strategies import compile_arguments
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.tables.trials import ISSUE_SCRIPT
 from compilewatch.db.units import MISSING, duration, level, percent, plural, ratio, words
 
+ISSUE_SCRIPTS = Repository(IssueScript, ISSUE_SCRIPT, is_data=True)
+"""As they were last made for a case between two builds."""
 _KERNELS = 8
 _SHOWN = 0.5
 """The share of the recorded change, as a logarithm, that a script must show to show it."""
@@ -123,7 +126,7 @@ def issue_text(database: Database, sides: IssueSides, compare: Compare) -> str:
     """
     comparison = _compared(sides, compare)
     rows = _rows(comparison, sides)
-    script = issue_script(database, sides.issue_id)
+    script = ISSUE_SCRIPTS.get(database, sides.issue_id)
     parts = [
         [f"### {_title(sides, rows)}"],
         [f"- {escaped_text(each)}" for each in _verdict(comparison, rows, sides)],

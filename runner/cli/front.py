@@ -101,7 +101,7 @@ def _unforeseen(error: Exception, arguments: list[str]) -> int:
 def _damage() -> CompilewatchError | None:
     """The damaged row of the command's database, which a failure that nobody expects may come from."""
     from compilewatch.db.engine.session import open_database
-    from compilewatch.db.queries.service.integrity import first_damage
+    from compilewatch.db.service.integrity import first_damage
     from compilewatch.runner.cli.options import READ_LAST
 
     settings = READ_LAST.get()

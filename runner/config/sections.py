@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from compilewatch.db.records.access import Origin
 from compilewatch.db.records.fields import Closed
-from compilewatch.db.records.service.access import Origin
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Secret
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.records.access import SignIn
 from compilewatch.db.records.fields import Closed
-from compilewatch.db.records.service.access import SignIn
-from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.requests import Limits
 from compilewatch.db.records.strategies import CACHE_OF_KIND
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.runner.config.sections import (

@@ -52,7 +52,7 @@ def disk_room(data_dir: Path) -> tuple[int | None, int | None]:
 
 
 def device_readings() -> list[dict[str, Any]]:
-    """Every GPU that NVML shows, as `db.records.service.hosts.HostDevice`; none without a driver."""
+    """Every GPU that NVML shows, as `db.records.hosts.HostDevice`; none without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.statistics.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import FailureKind, Status, Trial
 from compilewatch.db.store.trials import start_run
 from compilewatch.db.units import duration, plural, words

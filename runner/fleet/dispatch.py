@@ -15,11 +15,11 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.queries.service.fleet import announced_runs
-from compilewatch.db.queries.service.hosts import measuring_hosts
-from compilewatch.db.queries.service.schedules import run_request
-from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.requests import RunRequest
 from compilewatch.db.records.trial import Build
+from compilewatch.db.service.fleet import announced_runs
+from compilewatch.db.service.hosts import measuring_hosts
+from compilewatch.db.service.requests import run_request
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host
 from compilewatch.runner.plan.canaries import canary_specs

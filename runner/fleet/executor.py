@@ -14,9 +14,8 @@ from procrastinate.jobs import Job as QueueJob
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError, NotFoundError
 from compilewatch.db.queries.records import trial_record
-from compilewatch.db.queries.service.fleet import live_workers, queued_jobs
 from compilewatch.db.records.trial import Trial
-from compilewatch.db.store.service.fleet import cancel_jobs
+from compilewatch.db.service.fleet import cancel_jobs, live_workers, queued_jobs
 from compilewatch.runner.fleet.message import message_of
 from compilewatch.runner.fleet.names import TASK, lock_of_queue
 from compilewatch.runner.fleet.queue import conninfo_of, create_tables, open_app

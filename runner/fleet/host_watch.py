@@ -13,7 +13,7 @@ from pathlib import Path
 from procrastinate.exceptions import ConnectorException
 
 from compilewatch import __version__
-from compilewatch.db.store.service.host_statements import (
+from compilewatch.db.service.hosts import (
     FORGET_WORKERS,
     NOTE_HOST_STOPPED,
     NOTE_LAUNCHED,

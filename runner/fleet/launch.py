@@ -22,9 +22,8 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.service.fleet import demand
-from compilewatch.db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
-from compilewatch.db.store.service.fleet import ListedJobs, claim_launch, end_launch
+from compilewatch.db.records.hosts import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
+from compilewatch.db.service.fleet import ListedJobs, claim_launch, demand, end_launch
 from compilewatch.runner.config.scrub import scrub
 from compilewatch.runner.config.sections import LaunchSettings
 from compilewatch.runner.config.settings import Settings

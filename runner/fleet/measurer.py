@@ -16,8 +16,8 @@ from threading import Event
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from compilewatch.db.queries.service.fleet import stored_trials
 from compilewatch.db.records.trial import Failure, FailureKind, Trial
+from compilewatch.db.service.fleet import stored_trials
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import DeviceBusyError
 from compilewatch.runner.device.state import device_facts

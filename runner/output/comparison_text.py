@@ -22,8 +22,8 @@ from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
 from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
 from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
 from compilewatch.db.markdown_cells import escaped_text, table_row
-from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.people.regressions import RegressionState
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import Design, Metric, Verdict
 from compilewatch.db.units import (

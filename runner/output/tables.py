@@ -99,7 +99,7 @@ def result_table(
 ) -> Table:
     """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
     has the names of several builds by id; they stand where torch does not tell them apart. Of `notes`
-    (`db.queries.people.notes`) the first is said. `chosen` figures stand in place of the usual ones.
+    (`db.queries.cases.notes`) the first is said. `chosen` figures stand in place of the usual ones.
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """

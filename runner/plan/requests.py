@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.requests import RequestSpec
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
 from compilewatch.runner.plan.diagnostics import Diagnostics

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import FailureKind, Status, Trial
 from compilewatch.db.store.trials import start_run
 from compilewatch.runner.plan.canaries import TRIALS_PER_RUN, canary_specs

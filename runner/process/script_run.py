@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compilewatch.db.errors import CompilewatchError, one_line
 from compilewatch.db.records.ids import build_identity
-from compilewatch.db.records.people.issues import IssueScript, ScriptRun
+from compilewatch.db.records.people import IssueScript, ScriptRun
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.units import duration, plural
 from compilewatch.db.verdicts.issue import IssueSides

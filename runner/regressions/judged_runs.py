@@ -27,7 +27,7 @@ from compilewatch.db.queries.codes import (
 from compilewatch.db.queries.names import machine_names
 from compilewatch.db.queries.run_parts import measured_machines, newest_two, run_status
 from compilewatch.db.records.identity import SHORT_COMMIT
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.units import first_of, plural
 from compilewatch.db.verdicts.newest import newest_runs
 from compilewatch.db.verdicts.sides import resolve_side

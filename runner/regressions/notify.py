@@ -20,11 +20,11 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
 from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.people.notifications import claim_notifications, end_notifications
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.records.ids import identity
-from compilewatch.db.records.people.triage import NotificationState
-from compilewatch.db.records.service.schedules import Schedule, ScheduleWatch
-from compilewatch.db.store.people.notifications import claim_notifications, end_notifications
+from compilewatch.db.records.people import NotificationState
+from compilewatch.db.records.schedules import Schedule, ScheduleWatch
 from compilewatch.db.units import MISSING, moment, percent, plural
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
 from compilewatch.runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver

@@ -13,7 +13,7 @@ from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words.sentences import besides, tallied
-from compilewatch.db.queries.people.reports import reports_frame
+from compilewatch.db.people.reports import reports_frame
 from compilewatch.db.queries.run_parts import run_parts
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.vocabulary import Verdict

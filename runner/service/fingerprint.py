@@ -9,10 +9,10 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.schedules import measured_stacks
 from compilewatch.db.records.ids import identity
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RunRequest
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RunRequest
+from compilewatch.db.service.requests import new_request, save_request
+from compilewatch.db.service.schedules import measured_stacks
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.plan.host_stacks import torch_facts

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from compilewatch import __version__
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.service.hosts import HostDevice, HostState
-from compilewatch.db.store.service.hosts import note_host_stopped, save_host
+from compilewatch.db.records.hosts import HostDevice, HostState
+from compilewatch.db.service.hosts import note_host_stopped, save_host
 from compilewatch.runner.device.host import device_readings, disk_room
 from compilewatch.runner.service.timetable import Host
 

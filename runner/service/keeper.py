@@ -10,8 +10,12 @@ from threading import Event, Lock, Thread
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.service.schedules import cancelled_requests, running_requests
-from compilewatch.db.store.service.requests import beat_request, release_request
+from compilewatch.db.service.requests import (
+    beat_request,
+    cancelled_requests,
+    release_request,
+    running_requests,
+)
 from compilewatch.runner.service.host_facts import HostFacts
 from compilewatch.runner.service.outage import Outage
 from compilewatch.runner.service.timetable import Timetable

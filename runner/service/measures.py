@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.requests import RunRequest
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.plan.builds import interpreter_facts

@@ -14,11 +14,11 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.records.service.hosts import HostHealth
-from compilewatch.db.records.service.requests import RunRequest
-from compilewatch.db.records.service.schedules import ScheduleSpec
-from compilewatch.db.store.service.requests import take_request
-from compilewatch.db.store.service.schedule_watch import save_health
+from compilewatch.db.records.hosts import HostHealth
+from compilewatch.db.records.requests import RunRequest
+from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.service.hosts import HEALTHS
+from compilewatch.db.service.requests import take_request
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
 from compilewatch.runner.plan.plan import Plan
@@ -153,7 +153,7 @@ class Service:
             spool_bytes=self._spool.size_bytes(),
             database_errors=self._outage.errors,
         )
-        save_health(self._database, health)
+        HEALTHS.put(self._database, health)
         self._silence.check(now)
 
     def _take_and_serve(self, serving: Serving, stop: Event) -> None:

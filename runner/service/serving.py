@@ -11,10 +11,8 @@ from typing import Any
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, DatabaseError
-from compilewatch.db.queries.service.schedules import unended_runs
-from compilewatch.db.records.service.requests import RequestState, RunRequest
-from compilewatch.db.records.service.runs import RunStatus
-from compilewatch.db.store.service.requests import end_request, note_runs
+from compilewatch.db.records.requests import RequestState, RunRequest, RunStatus
+from compilewatch.db.service.requests import end_request, note_runs, unended_runs
 from compilewatch.db.store.trials import end_run
 from compilewatch.db.units import plural
 from compilewatch.runner.config.settings import Settings

@@ -10,10 +10,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.schedule_watch import last_result_of, schedule_watches
-from compilewatch.db.queries.service.schedules import schedules
-from compilewatch.db.records.service.schedules import Schedule, ScheduleSpec, ScheduleWatch
-from compilewatch.db.store.service.schedule_watch import claim_silence, save_due
+from compilewatch.db.records.schedules import Schedule, ScheduleSpec, ScheduleWatch
+from compilewatch.db.service.schedules import (
+    SCHEDULES,
+    claim_silence,
+    last_result_of,
+    save_due,
+    schedule_watches,
+)
 from compilewatch.runner.config.cron import next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
@@ -47,7 +51,7 @@ class Silence:
         """Store when results are due, tell of those that did not come, by schedule. Raises DatabaseError."""
         watches = schedule_watches(self._database)
         silent = []
-        for schedule in schedules(self._database):
+        for schedule in SCHEDULES.all(self._database):
             if schedule.from_config and schedule.name not in self._configured:
                 continue
             watch = self._watch(schedule, watches.get(schedule.name))

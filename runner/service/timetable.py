@@ -20,11 +20,17 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.service.schedules import last_firings, names_of_machine, schedules
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec
-from compilewatch.db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
-from compilewatch.db.store.service.requests import new_request
-from compilewatch.db.store.service.schedules import claim_firing, note_next_runs, save_schedule
+from compilewatch.db.records.requests import RequestKind, RequestSpec
+from compilewatch.db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
+from compilewatch.db.service.requests import new_request
+from compilewatch.db.service.schedules import (
+    SCHEDULES,
+    claim_firing,
+    last_firings,
+    names_of_machine,
+    note_next_runs,
+    save_schedule,
+)
 from compilewatch.runner.config.cron import Trigger, firings_before, next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
@@ -114,7 +120,7 @@ class Timetable:
         for name, fire_at in list(self._unclaimed.items()):
             self.fire(name, fire_at)
         self._host.known_as = names_of_machine(self._database, self._host.name)
-        stored = schedules(self._database)
+        stored = SCHEDULES.all(self._database)
         last = last_firings(self._database)
         wanted = {schedule.name: schedule for schedule in stored if self._is_ours(schedule)}
         for name in self._planned.keys() - wanted.keys():

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from compilewatch.db.engine.moments import CLOCK_SKEW, wrong_moment
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import end_run, save_trial, start_run
 from compilewatch.db.units import plural

@@ -27,15 +27,14 @@ from compilewatch.dashboard.render.streamlit_parts import FOLD
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.people.recording import record_comparison, triage
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.people.reports import REPORTS, revoke_report
 from compilewatch.db.queries.facets import builds, machines
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.people.reports import Report
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people import Report, TriageState
 from compilewatch.db.records.trial import Trial
-from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.people.reports import revoke_report, save_report
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
@@ -171,7 +170,7 @@ def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> s
         )
         triage(database, first.regression.regression_id, event)
         for report_id in (REPORT_ID, REVOKED_ID):
-            save_report(database, _report(report_id))
+            REPORTS.add(database, _report(report_id))
         revoke_report(database, REVOKED_ID, at=START, by="ann")
     return f"sqlite:///{path}"
 

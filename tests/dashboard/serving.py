@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from compilewatch.db.records.service.access import Roles, SignIn
+from compilewatch.db.records.access import Roles, SignIn
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
 

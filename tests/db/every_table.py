@@ -9,38 +9,33 @@ from sqlalchemy import insert
 from compilewatch import __version__
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.queries.people.regressions import standing_regressions
-from compilewatch.db.queries.service.schedules import run_request
+from compilewatch.db.people.annotations import ANNOTATIONS
+from compilewatch.db.people.notifications import claim_notifications
+from compilewatch.db.people.recording import record_comparison, triage
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.people.reports import REPORTS
+from compilewatch.db.people.stored_views import store_view
 from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.hosts import FleetWorker, HostDevice, HostHealth, HostState, Launch
 from compilewatch.db.records.ids import build_identity
-from compilewatch.db.records.people.annotations import Annotation
-from compilewatch.db.records.people.issues import IssueScript, ScriptRun
-from compilewatch.db.records.people.reports import Report
-from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.records.service.fleet import FleetWorker, Launch
-from compilewatch.db.records.service.hosts import HostDevice, HostHealth, HostState
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
-from compilewatch.db.records.service.tokens import Scope, Token, secret_hash
-from compilewatch.db.store.people.annotations import save_annotation
-from compilewatch.db.store.people.issue_scripts import save_issue_script
-from compilewatch.db.store.people.notifications import claim_notifications
-from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.people.reports import save_report
-from compilewatch.db.store.people.stored_views import store_view
-from compilewatch.db.store.service.fleet import claim_launch, end_launch
-from compilewatch.db.store.service.hosts import save_host
-from compilewatch.db.store.service.requests import end_request, new_request, save_request, take_request
-from compilewatch.db.store.service.schedule_watch import save_due, save_health
-from compilewatch.db.store.service.schedules import (
+from compilewatch.db.records.people import Annotation, IssueScript, Report, ScriptRun, TriageState
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.records.tokens import Scope, Token, secret_hash
+from compilewatch.db.service.fleet import claim_launch, end_launch
+from compilewatch.db.service.hosts import HEALTHS, save_host
+from compilewatch.db.service.requests import end_request, new_request, run_request, save_request, take_request
+from compilewatch.db.service.schedules import (
     claim_firing,
     note_next_runs,
     pause_schedule,
+    save_due,
     save_schedule,
 )
-from compilewatch.db.store.service.tokens import save_token
+from compilewatch.db.service.tokens import TOKENS
 from compilewatch.db.store.trials import save_trials, start_run
 from compilewatch.db.tables.trials import FLEET_WORKER
+from compilewatch.db.verdicts.issue import ISSUE_SCRIPTS
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
@@ -117,7 +112,7 @@ def _serve(database: Database) -> None:
         ),
     )
     health = HostHealth(host=HOST, seen_at=START, spool_trials=2, spool_bytes=4096, database_errors=1)
-    save_health(database, health)
+    HEALTHS.put(database, health)
     launch = Launch(
         launch_id="launch-1",
         queue="nvidia-h200",
@@ -147,13 +142,13 @@ def _serve(database: Database) -> None:
 def _share(database: Database) -> None:
     first = next(iter(trial_records(database)))
     build = build_identity(first.build)
-    save_annotation(
+    ANNOTATIONS.add(
         database,
         Annotation(
             annotation_id="annotation-1", text="new driver", author="ada", written_at=START, build_id=build
         ),
     )
-    save_report(
+    REPORTS.add(
         database,
         Report(
             report_id="report-1",
@@ -166,10 +161,10 @@ def _share(database: Database) -> None:
     )
     store_view(database, "page=trends&workload=mlp", at=START, by="ann")
     runs = [ScriptRun(build_id=build, torch="2.13.0", eager_ns=2e6, compiled_ns=1e6)]
-    save_issue_script(
+    ISSUE_SCRIPTS.put(
         database, IssueScript(issue_id="issue-1", made_at=START, script="import torch\n", runs=runs)
     )
-    save_token(
+    TOKENS.add(
         database,
         Token(
             token_id="0badcafe",

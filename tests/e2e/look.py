@@ -23,7 +23,7 @@ from playwright.sync_api import Page as Tab
 from compilewatch.dashboard.links.links import PAGES, Link, Page, href
 from compilewatch.dashboard.read.database import close_databases
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy

@@ -12,7 +12,7 @@ from playwright.sync_api import Page as Tab
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.service.access import Roles
+from compilewatch.db.records.access import Roles
 from tests.builders import make_trial
 from tests.dashboard.serving import SignInServer, served_with_sign_in
 from tests.e2e.browser import SETTLED, new_page, open_at

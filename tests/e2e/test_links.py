@@ -13,7 +13,7 @@ from playwright.sync_api import Page as Tab
 from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.changes import changes_of
-from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID

@@ -13,10 +13,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.service.schedules import firings
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.records.service.schedules import ScheduleSpec
-from compilewatch.db.store.service.requests import end_request, take_request
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.service.requests import end_request, take_request
+from compilewatch.db.service.schedules import firings
 from compilewatch.runner.service import timetable
 from compilewatch.runner.service.timetable import Host, Timetable
 

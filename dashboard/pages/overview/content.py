@@ -34,8 +34,8 @@ from compilewatch.db import units
 from compilewatch.db.cause.numerics import numerics_sentence
 from compilewatch.db.judge.results import Comparison, Tally
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.regressions import RegressionState
 from compilewatch.db.records.trial import NumericsStatus
 from compilewatch.db.verdicts.noise_words import floor_sentence
 

@@ -8,8 +8,8 @@ from compilewatch.dashboard.pages.overview import headline
 from compilewatch.dashboard.parts.parts import Figure, Figures
 from compilewatch.db import units
 from compilewatch.db.judge.results import Tally
-from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.people.regressions import RegressionState
+from compilewatch.db.records.people import TriageState
 
 _LEAST_CHANGE = 5e-4
 """A smaller change is said to be none."""

@@ -24,8 +24,8 @@ from compilewatch.dashboard.parts.parts import (
 from compilewatch.dashboard.read.database import reader
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.people.reports import find_report, report_subjects, reports_frame
-from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE, Report
+from compilewatch.db.people.reports import REPORTS, report_subjects, reports_frame
+from compilewatch.db.records.people import KEEP_DAYS_VARIABLE, Report
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {
@@ -52,7 +52,7 @@ def page(link: Link) -> PageContent:
     headline = f"{units.plural(len(rows), 'report')}, {units.count(revoked)} revoked"
     alt = "Every frozen report with its state, who froze it when, and what it shows"
     shown = (PageHeadline(headline), *_deleted(), Table(LIST, alt, rows, _COLUMNS))
-    report = find_report(database, link.report) if link.report else None
+    report = REPORTS.get(database, link.report) if link.report else None
     if report is not None:
         return PageContent((*shown, _chosen(report)), link)
     problem = f"There is no report {link.report} in this database." if link.report else ""

@@ -21,9 +21,8 @@ from compilewatch.dashboard.render.shell import View, base_url
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.people.reports import find_report
-from compilewatch.db.records.people.reports import Report
-from compilewatch.db.store.people.reports import revoke_report
+from compilewatch.db.people.reports import REPORTS, revoke_report
+from compilewatch.db.records.people import Report
 
 
 def draw(view: View) -> Link:
@@ -43,7 +42,7 @@ def draw(view: View) -> Link:
 
 def _actions(link: Link) -> None:
     """What can be done with the chosen report."""
-    report = find_report(reader(), str(link.report))
+    report = REPORTS.get(reader(), str(link.report))
     if report is None:
         return
     address = f"{base_url(link.page)}/report/{report.report_id}"

@@ -39,13 +39,21 @@ from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.facets import silent
-from compilewatch.db.queries.service import hosts, schedules
-from compilewatch.db.queries.service.fleet import fleet_workers, launches
-from compilewatch.db.records.service.hosts import HostDevice, HostState
-from compilewatch.db.records.service.requests import UNFINISHED, RequestSpec, RequestState, RunRequest
-from compilewatch.db.records.service.runs import INTERRUPTED, RunStatus
-from compilewatch.db.records.service.schedules import Firing, Schedule
+from compilewatch.db.records.hosts import HostDevice, HostState
+from compilewatch.db.records.requests import (
+    INTERRUPTED,
+    UNFINISHED,
+    RequestSpec,
+    RequestState,
+    RunRequest,
+    RunStatus,
+)
+from compilewatch.db.records.schedules import Firing, Schedule
 from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.service import requests as run_requests
+from compilewatch.db.service import schedules
+from compilewatch.db.service.fleet import fleet_workers, launches
+from compilewatch.db.service.hosts import HOSTS, unserved
 from compilewatch.db.verdicts.noise_words import floor_text
 
 QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
@@ -136,7 +144,7 @@ def page(link: Link) -> PageContent:
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
-            *_machines(tuple(host_words(each, now) for each in hosts.hosts(database))),
+            *_machines(tuple(host_words(each, now) for each in HOSTS.all(database))),
             *_every_run(rows),
         ),
         link,
@@ -178,7 +186,7 @@ def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
 
 def _queue() -> tuple[Part, ...]:
     requests, rest = listed_requests()
-    rows = request_rows(requests, hosts.unserved(reader(), requests, datetime.now(UTC)))
+    rows = request_rows(requests, unserved(reader(), requests, datetime.now(UTC)))
     if rows.empty:
         none = "No request yet. Create one here or with compilewatch request create."
         return (Lines((none,), "Queue", key=QUEUE),)
@@ -187,7 +195,7 @@ def _queue() -> tuple[Part, ...]:
 
 
 def _schedules() -> tuple[Part, ...]:
-    rows = schedule_rows(schedules.schedules(reader()), schedules.last_firings(reader()))
+    rows = schedule_rows(schedules.SCHEDULES.all(reader()), schedules.last_firings(reader()))
     if rows.empty:
         none = "No schedule is stored. Add one to the configuration of the measuring host."
         return (Lines((none,), "Schedules"),)
@@ -456,11 +464,11 @@ def listed_requests() -> tuple[list[RunRequest], str | None]:
     """
     database = reader()
     ended = tuple(state for state in RequestState if state not in UNFINISHED)
-    queued = schedules.queue(database, limit=QUEUED_REQUESTS)
-    done = schedules.requests(database, states=ended, limit=ENDED_REQUESTS)
-    shown = [*schedules.running_requests(database), *queued, *done]
+    queued = run_requests.queue(database, limit=QUEUED_REQUESTS)
+    done = run_requests.requests(database, states=ended, limit=ENDED_REQUESTS)
+    shown = [*run_requests.running_requests(database), *queued, *done]
     if len(queued) < QUEUED_REQUESTS:
         return shown, None
-    waiting = schedules.requests_by_state(database)[RequestState.QUEUED] - len(queued)
+    waiting = run_requests.requests_by_state(database)[RequestState.QUEUED] - len(queued)
     rest = f"The first {len(queued)} of the queue are listed; {units.count(waiting)} more wait."
     return shown, rest if waiting > 0 else None

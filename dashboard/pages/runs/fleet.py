@@ -10,8 +10,7 @@ import pandas as pd
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.parts import Lines, Part, TableColumn, informative
 from compilewatch.db import units
-from compilewatch.db.records.service.fleet import FleetWorker, Launch, LaunchState
-from compilewatch.db.records.service.hosts import SILENT_AFTER
+from compilewatch.db.records.hosts import SILENT_AFTER, FleetWorker, Launch, LaunchState
 
 WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)

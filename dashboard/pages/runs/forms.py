@@ -11,9 +11,9 @@ from compilewatch.dashboard.render import forms as signing
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write import run_actions
-from compilewatch.db.records.service.hosts import HostState
-from compilewatch.db.records.service.requests import UNFINISHED, RequestSpec, RunRequest
-from compilewatch.db.records.service.schedules import Schedule
+from compilewatch.db.records.hosts import HostState
+from compilewatch.db.records.requests import UNFINISHED, RequestSpec, RunRequest
+from compilewatch.db.records.schedules import Schedule
 
 PAGE = "runs"
 

@@ -9,8 +9,9 @@ from compilewatch.dashboard.render import controls, elements, silent_schedules, 
 from compilewatch.dashboard.render import forms as telling
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
-from compilewatch.db.queries.service import hosts, schedules
-from compilewatch.db.queries.service.fleet import launches
+from compilewatch.db.service.fleet import launches
+from compilewatch.db.service.hosts import HOSTS
+from compilewatch.db.service.schedules import SCHEDULES
 
 
 def draw(view: View) -> Link:
@@ -32,7 +33,7 @@ def draw(view: View) -> Link:
                 "opens",
             ),
         },
-        controls={content.QUEUE: lambda: forms.ask_for_run(view, hosts.hosts(reader()))} if operator else {},
+        controls={content.QUEUE: lambda: forms.ask_for_run(view, HOSTS.all(reader()))} if operator else {},
         below={
             content.QUEUE: _about_request,
             content.SCHEDULES: _about_schedule,
@@ -52,7 +53,7 @@ def _about_request() -> None:
 
 def _about_schedule() -> None:
     chosen = elements.picked_value(content.SCHEDULES)
-    for schedule in schedules.schedules(reader()):
+    for schedule in SCHEDULES.all(reader()):
         if schedule.name == chosen:
             forms.about_schedule(schedule)
 

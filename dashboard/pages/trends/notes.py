@@ -15,7 +15,7 @@ from compilewatch.dashboard.render import controls, forms
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.write import annotating
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.records.people.annotations import LONGEST_TEXT
+from compilewatch.db.records.people import LONGEST_TEXT
 
 PAGE = "annotate"
 _EVERY_DAY = "A day"

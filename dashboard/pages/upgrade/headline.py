@@ -11,7 +11,7 @@ from compilewatch.db import units
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.results import Comparison, Tally
 from compilewatch.db.judge.words.sentences import other_metrics
-from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."

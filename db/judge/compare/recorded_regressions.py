@@ -18,7 +18,7 @@ from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Ta
 from compilewatch.db.judge.words.sentences import besides, not_reproduced, tallied
 from compilewatch.db.records.fields import Name, Text, UtcDatetime
 from compilewatch.db.records.ids import identity
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from compilewatch.db.units import plural

@@ -11,10 +11,9 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
-from compilewatch.db.queries.people.annotations import annotation_like
-from compilewatch.db.records.people.annotations import LONGEST_TEXT
-from compilewatch.db.records.people.annotations import Annotation as Note
-from compilewatch.db.store.people.annotations import remove_annotation, save_annotation
+from compilewatch.db.people.annotations import ANNOTATIONS, annotation_like
+from compilewatch.db.records.people import LONGEST_TEXT
+from compilewatch.db.records.people import Annotation as Note
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (
@@ -69,11 +68,11 @@ def annotate(
     with database_of(settings_of(config, db), migrate=False, changes=True) as database:
         if remove is not None:
             note = annotation_like(database, remove)
-            remove_annotation(database, note.annotation_id)
+            ANNOTATIONS.remove(database, note.annotation_id)
             typer.echo(printable(f"Removed: {note.text}"))
             return 0
         note = _note(database, str(text), on, build, machine, url, author(by))
-        save_annotation(database, note)
+        ANNOTATIONS.add(database, note)
     if json_:
         print_document({"schema": "compilewatch.annotation/1", **note.model_dump(mode="json")})
         return 0

@@ -27,6 +27,7 @@ from compilewatch.db.judge.decide_again import is_same_step, once_accepted
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets
+from compilewatch.db.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries.cases.causes import (
     Case,
     Explanation,
@@ -34,12 +35,11 @@ from compilewatch.db.queries.cases.causes import (
     explanation_lines,
     explanations,
 )
+from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.newest_trials import count_trials
-from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
-from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.people.triage import ACCEPTED
+from compilewatch.db.records.people import ACCEPTED
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import SourceKind, Status
 from compilewatch.db.records.vocabulary import Design, Metric, Verdict

@@ -16,10 +16,9 @@ from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.queries.trials import trial_record
 from compilewatch.db.records.trial import Status, Trial
-from compilewatch.db.store.people.issue_scripts import save_issue_script
 from compilewatch.db.units import MISSING, count, duration, percent, ratio, size, words
 from compilewatch.db.verdicts import gateway
-from compilewatch.db.verdicts.issue import issue_sides, issue_text
+from compilewatch.db.verdicts.issue import ISSUE_SCRIPTS, issue_sides, issue_text
 from compilewatch.db.verdicts.sides import builds_of_side, resolve_side
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -115,7 +114,7 @@ def _issue(
     script = made_and_run(
         sides, settings, with_code=with_code, announce=lambda text: print(text, file=sys.stderr)
     )
-    save_issue_script(database, script)
+    ISSUE_SCRIPTS.put(database, script)
 
     def compare(first: Selection, second: Selection, machine_id: str) -> Comparison:
         return gateway.compare(database, first, second, machine_id=machine_id, policy=settings.policy)

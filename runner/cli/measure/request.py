@@ -10,16 +10,15 @@ import typer
 from rich.table import Table
 from ulid import ULID
 
-from compilewatch.db.queries.service.hosts import unserved
-from compilewatch.db.queries.service.schedules import requests
-from compilewatch.db.records.service.requests import (
+from compilewatch.db.records.requests import (
     UNFINISHED,
     RequestKind,
     RequestSpec,
     RequestState,
     RunRequest,
 )
-from compilewatch.db.store.service.requests import cancel_request, new_request, save_request
+from compilewatch.db.service.hosts import unserved
+from compilewatch.db.service.requests import cancel_request, new_request, requests, save_request
 from compilewatch.db.units import MISSING, moment
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (

@@ -22,8 +22,8 @@ from compilewatch.db.judge.targets import check_targets
 from compilewatch.db.log_lines import OneLine
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.trial import StrategyKind, Task

@@ -16,10 +16,15 @@ from rich.table import Table
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import one_line
-from compilewatch.db.queries.service.schedules import last_firings, schedules
-from compilewatch.db.records.service.schedules import Firing, Schedule, ScheduleWatch
+from compilewatch.db.records.schedules import Firing, Schedule, ScheduleWatch
 from compilewatch.db.records.trial import Status, Trial
-from compilewatch.db.store.service.schedules import pause_schedule, resume_schedule, save_schedule
+from compilewatch.db.service.schedules import (
+    SCHEDULES,
+    last_firings,
+    pause_schedule,
+    resume_schedule,
+    save_schedule,
+)
 from compilewatch.db.units import MISSING, moment, plural, words
 from compilewatch.runner.cli.options import (
     ConfigOption,
@@ -95,7 +100,7 @@ def list_(
     settings = _settings(context, db, config)
     with database_to_read(settings) as database:
         last = last_firings(database)
-        stored = {each.name: each for each in schedules(database)}
+        stored = {each.name: each for each in SCHEDULES.all(database)}
     now = datetime.now(UTC)
     for name, spec in configured_schedules(settings).items():
         new = Schedule(name=name, spec=spec, from_config=True, paused=False, active_since=now)

@@ -33,7 +33,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.run_parts import run_status
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.identity import SHORT_COMMIT
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.units import plural
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.catalog.work_tree import WorkTree, work_tree_of

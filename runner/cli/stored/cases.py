@@ -15,11 +15,11 @@ from compilewatch.db.interchange.write.csv_cells import harmless
 from compilewatch.db.json_rows import plain
 from compilewatch.db.markdown_cells import table_row
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.queries.cases.notes import notes_of_cases
 from compilewatch.db.queries.cases.stored_cases import changes_of_strategies, stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
-from compilewatch.db.queries.people.annotations import stored_annotations
-from compilewatch.db.queries.people.notes import notes_of_cases
 from compilewatch.db.verdicts.case_view import (
     CELLS,
     DOORS,

@@ -16,13 +16,13 @@ from compilewatch.db.engine.session import open_database, shown_address
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored as require_named
-from compilewatch.db.queries.service.integrity import (
+from compilewatch.db.queries.trials import trial_ids
+from compilewatch.db.service.integrity import (
     MADE_ANEW,
     find_damage,
     trials_of_impossible_moments,
     trials_of_impossible_samples,
 )
-from compilewatch.db.queries.trials import trial_ids
 from compilewatch.db.store.removal import remove_trials, require_stored
 from compilewatch.db.store.run_cases import rebuild
 from compilewatch.db.units import plural

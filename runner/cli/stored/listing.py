@@ -17,16 +17,16 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
+from compilewatch.db.people.annotations import annotations_frame
+from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
-from compilewatch.db.queries.people.annotations import annotations_frame
-from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
-from compilewatch.db.queries.service.fleet import fleet_workers, launches
 from compilewatch.db.queries.trials import listed_trials
+from compilewatch.db.records.hosts import Launch
 from compilewatch.db.records.marks import timing_text
-from compilewatch.db.records.service.fleet import Launch
 from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
 from compilewatch.db.verdicts.case_view import Door
 from compilewatch.db.verdicts.cured import with_later

@@ -13,9 +13,8 @@ import typer
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.json_rows import rows_of
-from compilewatch.db.queries.people.reports import find_report, reports_frame
-from compilewatch.db.records.people.reports import Report
-from compilewatch.db.store.people.reports import expire_reports, revoke_report
+from compilewatch.db.people.reports import REPORTS, expire_reports, reports_frame, revoke_report
+from compilewatch.db.records.people import Report
 from compilewatch.db.units import moment, plural
 from compilewatch.runner.cli.options import (
     ConfigOption,
@@ -161,7 +160,7 @@ def expire(
 
 
 def _report_of(database: Database, report_id: str) -> Report:
-    report = find_report(database, report_id)
+    report = REPORTS.get(database, report_id)
     if report is None:
         raise NotFoundError(f"There is no report {report_id}.", "See `compilewatch report list`.")
     return report

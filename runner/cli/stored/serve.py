@@ -16,15 +16,12 @@ from ulid import ULID
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError, ConfigError, printable
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.queries.people.regressions import standing_regressions
-from compilewatch.db.queries.service.tokens import tokens
-from compilewatch.db.records.people.annotations import Annotation
-from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE
-from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.records.service.tokens import Scope, Token, new_secret, new_token_id, secret_hash
-from compilewatch.db.store.people.annotations import save_annotation
-from compilewatch.db.store.people.regressions import record_comparison, triage
-from compilewatch.db.store.service.tokens import revoke_token, save_token
+from compilewatch.db.people.annotations import ANNOTATIONS
+from compilewatch.db.people.recording import record_comparison, triage
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.records.people import KEEP_DAYS_VARIABLE, Annotation, TriageState
+from compilewatch.db.records.tokens import Scope, Token, new_secret, new_token_id, secret_hash
+from compilewatch.db.service.tokens import TOKENS, revoke_token
 from compilewatch.db.units import moment
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
@@ -147,7 +144,7 @@ def _file_a_regression(database: Database) -> None:
         build_id=comparison.head.build_ids[-1],
         machine_id=comparison.machine_id,
     )
-    save_annotation(database, annotation)
+    ANNOTATIONS.add(database, annotation)
 
 
 def _recorded() -> list[Path]:
@@ -199,7 +196,7 @@ def create(
             f"{name!r} cannot name a token.", "Use letters, digits and . _ - + @ :, at most 100."
         ) from error
     with database_of(settings_of(config, db)) as database:
-        save_token(database, token)
+        TOKENS.add(database, token)
     typer.echo(secret)
     typer.echo(
         f"Token {token.token_id} ({name}) opens {', '.join(token.scopes)}. It is not shown again; send it as "
@@ -213,7 +210,7 @@ def create(
 def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Every token with its end, without secrets. Example: compilewatch token list"""
     with open_database(settings_of(config, db).database_url, read_only=True) as database:
-        stored = tokens(database)
+        stored = TOKENS.all(database)
     if as_json:
         shown = [token.model_dump(mode="json", exclude={"secret_hash"}) for token in stored]
         print_document({"tokens": shown})

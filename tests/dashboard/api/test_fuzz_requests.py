@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from compilewatch.dashboard.links.links import SELECTORS
-from compilewatch.db.records.service.access import Roles, SignIn
+from compilewatch.db.records.access import Roles, SignIn
 from tests.dashboard.browsing import Browser
 from tests.dashboard.login.test_login import routes
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, fake_provider

@@ -17,13 +17,13 @@ from compilewatch.dashboard.api.badge import BadgeText, draw
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.http.rate_limit import Buckets, RateLimit
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.service.hosts import HostHealth
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec
-from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.records.hosts import HostHealth
+from compilewatch.db.records.requests import RequestKind, RequestSpec
+from compilewatch.db.records.schedules import ScheduleSpec
 from compilewatch.db.records.trial import FailureKind
-from compilewatch.db.store.service.requests import new_request, save_request, take_request
-from compilewatch.db.store.service.schedule_watch import save_due, save_health
-from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.db.service.hosts import HEALTHS
+from compilewatch.db.service.requests import new_request, save_request, take_request
+from compilewatch.db.service.schedules import save_due, save_schedule
 from compilewatch.runner.fleet.queue import create_tables
 from tests.builders import (
     MS,
@@ -188,7 +188,7 @@ def test_metrics_tell_what_waits_and_what_is_silent(
         health = HostHealth(
             host="box", seen_at=seen_at, spool_trials=2, spool_bytes=4096, database_errors=errors
         )
-        save_health(sqlite_database, health)
+        HEALTHS.put(sqlite_database, health)
     monkeypatch.setenv(DATABASE, sqlite_url)
     told = values(ask(Starlette(routes=routes()), "/metrics").body.decode())
     assert told['compilewatch_requests{state="queued"}'] == 1

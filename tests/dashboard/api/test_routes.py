@@ -19,11 +19,11 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.write.flat import FlatColumns
 from compilewatch.db.json_rows import plain
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.people.reports import revoke_report
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trial_export import trial_batches
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import Summary
-from compilewatch.db.store.people.reports import revoke_report
 from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.runner.cli.app import app as command_line
 from compilewatch.runner.cli.front import exit_code_of

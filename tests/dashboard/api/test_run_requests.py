@@ -14,11 +14,11 @@ from compilewatch.dashboard.api.endpoints import PREFIX
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.api.written import MOST_BYTES
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.people.annotations import stored_annotations
-from compilewatch.db.queries.service.schedules import requests
-from compilewatch.db.records.service.requests import RequestKind
-from compilewatch.db.records.service.tokens import Scope, Token, new_secret, secret_hash
-from compilewatch.db.store.service.tokens import save_token
+from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.records.requests import RequestKind
+from compilewatch.db.records.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.service.requests import requests
+from compilewatch.db.service.tokens import TOKENS
 from tests.builders import make_history
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import Store
@@ -41,7 +41,7 @@ def url(store: Store) -> str:
                 created_at=datetime.now(UTC),
                 created_by="ann",
             )
-            save_token(database, token)
+            TOKENS.add(database, token)
     return url
 
 

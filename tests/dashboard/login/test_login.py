@@ -23,9 +23,9 @@ from websockets.typing import Origin
 
 from compilewatch.dashboard.login.middleware import OPEN
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.service.access import Roles, SignIn
-from compilewatch.db.records.service.tokens import Scope, Token, new_secret, secret_hash
-from compilewatch.db.store.service.tokens import revoke_token, save_token
+from compilewatch.db.records.access import Roles, SignIn
+from compilewatch.db.records.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.service.tokens import TOKENS, revoke_token
 from compilewatch.db.tables.trials import METADATA
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser
@@ -86,7 +86,7 @@ def tokens(place: SignInServer) -> dict[str, Token]:
                 created_by="ada",
                 expires_at=ends,
             )
-            save_token(database, made[name])
+            TOKENS.add(database, made[name])
     return made
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.service.schedules import ScheduleSpec
-from compilewatch.db.store.service.schedule_watch import save_due
-from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.service.schedules import save_due, save_schedule
 from tests.builders import START
 from tests.dashboard.conftest import opened
 

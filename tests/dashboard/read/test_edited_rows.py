@@ -26,7 +26,7 @@ from compilewatch.dashboard.read.database import close_databases, sentence_of
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE, one_version
 from compilewatch.dashboard.render.shell import resolved_view
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.tables.trials import METADATA, TRIAL
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import EXIT_DEFECT, exit_code_of

@@ -14,10 +14,10 @@ from compilewatch.dashboard.document.page import render
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.people.reports import REPORTS, reports_frame
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.reports import find_report, reports_frame
 from compilewatch.db.queries.trials import latest_trials_frame
-from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE
+from compilewatch.db.records.people import KEEP_DAYS_VARIABLE
 from tests.dashboard.conftest import opened, texts
 from tests.dashboard.reports.test_reports import check_page
 
@@ -63,7 +63,7 @@ def test_a_report_is_revoked_by_name(copied_url: str) -> None:
     test.button("revoke-yes").click().run()
     assert not test.exception
     with open_database(copied_url, read_only=True) as database:
-        report = find_report(database, report_id)
+        report = REPORTS.get(database, report_id)
     assert (report.content, report.revoked_by) == (None, "Bob")
     assert shown(test)["state"][0].startswith("∅ revoked")
     assert "its page says that it is gone" in texts(test)
@@ -89,7 +89,7 @@ def test_a_page_is_frozen_from_its_menu(copied_url: str, page: Page) -> None:
         rows = reports_frame(database)
     assert rows[["title", "created_by"]].values.tolist() == [["Kept", "Ann"]]
     with open_database(copied_url, read_only=True) as database:
-        report = find_report(database, rows["report_id"][0])
+        report = REPORTS.get(database, rows["report_id"][0])
     check_page(render(Content.model_validate(report.content)))
     assert f"/report/{report.report_id}" in texts(test)
 

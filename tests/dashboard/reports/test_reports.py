@@ -35,9 +35,8 @@ from compilewatch.dashboard.reports.__main__ import main
 from compilewatch.dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
 from compilewatch.dashboard.reports.routes import reports
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.people.reports import find_report, reports_frame
-from compilewatch.db.records.people.reports import Report, new_report_id
-from compilewatch.db.store.people.reports import save_report
+from compilewatch.db.people.reports import REPORTS, reports_frame
+from compilewatch.db.records.people import Report, new_report_id
 from compilewatch.runner.cli.app import app as command_line
 from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine
@@ -121,8 +120,8 @@ def test_a_report_needs_none_of_the_rows_it_was_made_from(
         content=stored,
     )
     with open_database(f"sqlite:///{other}") as database:
-        save_report(database, report)
-        found = find_report(database, report.report_id)
+        REPORTS.add(database, report)
+        found = REPORTS.get(database, report.report_id)
     assert render(content_of(found.content or {})) == render(content)
 
 

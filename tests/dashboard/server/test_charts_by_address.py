@@ -15,7 +15,7 @@ from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login.access import Role
 from compilewatch.dashboard.read.versions import drawn_version
 from compilewatch.dashboard.server.server import EMBED_VARIABLE
-from compilewatch.db.records.service.access import Proxy, Roles, SignIn
+from compilewatch.db.records.access import Proxy, Roles, SignIn
 from tests.builders import START, make_history, make_machine, make_trial
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, Store

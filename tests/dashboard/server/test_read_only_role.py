@@ -17,8 +17,8 @@ from compilewatch.dashboard.read.database import close_databases
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.records.requests import RequestKind, RequestSpec
+from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.store.trials import save_trials
 from tests.builders import make_trial
 from tests.dashboard.conftest import DATABASE, opened

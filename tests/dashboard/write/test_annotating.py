@@ -12,10 +12,9 @@ from compilewatch.dashboard.login.access import AccessError
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.write import annotating
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.people.annotations import ANNOTATIONS, stored_annotations
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.people.annotations import stored_annotations
-from compilewatch.db.records.people.annotations import Annotation
-from compilewatch.db.store.people.annotations import save_annotation
+from compilewatch.db.records.people import Annotation
 from tests.dashboard.conftest import opened, texts
 
 
@@ -64,7 +63,7 @@ def test_notes_are_marks_of_the_chart(copied_url: str, axis: str) -> None:
             {"happened_at": measured_at - timedelta(days=9999)},
             {"build_id": build},
         ):
-            save_annotation(
+            ANNOTATIONS.add(
                 database,
                 Annotation(
                     annotation_id=str(ULID()),

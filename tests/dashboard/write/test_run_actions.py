@@ -17,12 +17,12 @@ from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
-from compilewatch.db.queries.service.schedules import requests, schedules
-from compilewatch.db.records.service.hosts import SILENT_AFTER, HostState
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.service.schedules import Schedule, ScheduleSpec
-from compilewatch.db.store.service.hosts import save_host
-from compilewatch.db.store.service.schedules import note_next_runs, save_schedule
+from compilewatch.db.records.hosts import SILENT_AFTER, HostState
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.schedules import Schedule, ScheduleSpec
+from compilewatch.db.service.hosts import save_host
+from compilewatch.db.service.requests import requests
+from compilewatch.db.service.schedules import SCHEDULES, note_next_runs, save_schedule
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 
@@ -54,7 +54,7 @@ def url(store: Store) -> str:
 
 def stored_schedule(url: str) -> Schedule:
     with open_database(url, read_only=True) as database:
-        (schedule,) = schedules(database)
+        (schedule,) = SCHEDULES.all(database)
     return schedule
 
 

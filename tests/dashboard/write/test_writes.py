@@ -19,8 +19,8 @@ from compilewatch.dashboard.login.access import AccessError, Person, Role
 from compilewatch.dashboard.reports.freeze import store_report
 from compilewatch.dashboard.write import run_actions, triage, uploading
 from compilewatch.db.log_lines import OneLine
-from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.people import TriageState
+from compilewatch.db.records.requests import RequestSpec
 
 ROOM = Path(compilewatch.dashboard.__file__).parent
 # Which role each write needs; a link that is kept holds nothing that its reader did not send.

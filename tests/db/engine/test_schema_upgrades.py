@@ -15,9 +15,9 @@ from sqlalchemy import column as named
 from compilewatch.db.engine.migrations import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import parse_trial
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.backup import restore
 from compilewatch.db.store.run_cases import bring_up
 from compilewatch.db.store.trials import save_trials

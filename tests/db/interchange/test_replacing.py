@@ -10,8 +10,8 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.importing import FileReport, Writing, import_paths
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.trials import save_trials
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD

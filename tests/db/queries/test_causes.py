@@ -6,6 +6,8 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.people.recording import record_comparison
+from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.queries.cases.causes import (
     causes,
     explanation_documents,
@@ -13,10 +15,8 @@ from compilewatch.db.queries.cases.causes import (
     recorded_explanations,
     traced_changes,
 )
-from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile, Trace
-from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.regressions.notify import message_of

@@ -14,8 +14,8 @@ from compilewatch.db.engine.moments import CLOCK_SKEW
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, RecordError
 from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.service.integrity import find_damage, trials_of_impossible_moments
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.integrity import find_damage, trials_of_impossible_moments
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.db.tables.trials import DATA_VERSION, METADATA

@@ -15,9 +15,9 @@ from compilewatch.db.errors import DatabaseError
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.copy import copy_database
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.run_cases import bring_up, rebuild

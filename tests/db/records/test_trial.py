@@ -15,7 +15,6 @@ from compilewatch.db.errors import ConflictError, RecordError
 from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.interchange.write.exporting import export
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.trial import (
     CONTROL_TIMES,
@@ -25,6 +24,7 @@ from compilewatch.db.records.trial import (
     compile_threads_of,
     parse_trial,
 )
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.retention import compact_samples
 from compilewatch.db.store.trial_rows import trial_rows
 from compilewatch.db.store.trials import save_trial, save_trials

@@ -14,11 +14,11 @@ import pytest
 from compilewatch.db.engine.migrations import OLDEST
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
+from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.backup import back_up, restore
-from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
 from tests.db.damaged_page import overwrite_page

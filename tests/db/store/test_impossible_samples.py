@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.write.exporting import ExportFormat
-from compilewatch.db.queries.service.integrity import find_damage, trials_of_impossible_samples
 from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
 from compilewatch.db.records.trial import Summary, Trial
+from compilewatch.db.service.integrity import find_damage, trials_of_impossible_samples
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.db.tables.trials import TRIAL

@@ -22,23 +22,25 @@ from hypothesis.stateful import (
 from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.schedules import run_request, running_requests
-from compilewatch.db.records.service.requests import (
+from compilewatch.db.records.requests import (
     REQUEST_TRANSITIONS,
+    RUN_TRANSITIONS,
     RequestKind,
     RequestSpec,
     RequestState,
     RunRequest,
+    RunStatus,
 )
-from compilewatch.db.records.service.runs import RUN_TRANSITIONS, RunStatus
 from compilewatch.db.records.trial import FailureKind, Trial
-from compilewatch.db.store.service.requests import (
+from compilewatch.db.service.requests import (
     beat_request,
     cancel_request,
     end_request,
     new_request,
     note_runs,
     release_request,
+    run_request,
+    running_requests,
     save_request,
     take_request,
 )

@@ -14,7 +14,7 @@ from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.facets import machines, runs, workloads
 from compilewatch.db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
 from compilewatch.db.records.ids import machine_identity
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import FailureKind, Trial, parse_trial
 from compilewatch.db.store.trials import end_run, save_trial, save_trials, start_run
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial

@@ -9,13 +9,13 @@ import pytest
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.queries.people.regressions import (
+from compilewatch.db.people.recording import TriageEvent, record_comparison, triage
+from compilewatch.db.people.regressions import (
     RegressionState,
     regressions_frame,
     standing_regressions,
 )
-from compilewatch.db.records.people.triage import TriageState
-from compilewatch.db.store.people.regressions import TriageEvent, record_comparison, triage
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.cured import with_later
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

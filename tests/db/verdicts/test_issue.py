@@ -12,13 +12,12 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.evidence import Bisection, Failure, FailureKind
 from compilewatch.db.records.ids import build_identity
-from compilewatch.db.records.people.issues import IssueScript, ScriptRun
+from compilewatch.db.records.people import IssueScript, ScriptRun
 from compilewatch.db.records.sampling_facts import Profile
 from compilewatch.db.records.trial import Status, Trial
-from compilewatch.db.store.people.issue_scripts import save_issue_script
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts import gateway
-from compilewatch.db.verdicts.issue import IssueSides, issue_sides, issue_text
+from compilewatch.db.verdicts.issue import ISSUE_SCRIPTS, IssueSides, issue_sides, issue_text
 from tests.builders import START
 from tests.db.cause.profiles import side
 from tests.regression_cases import stepping_history
@@ -104,12 +103,12 @@ def test_what_the_script_showed(
         for trial, compiled in zip((sides.base, sides.head), compiled_ns, strict=True)
     ]
     script = IssueScript(issue_id=sides.issue_id, made_at=START, script="import torch\n# ```\n", runs=runs)
-    save_issue_script(sqlite_database, script.model_copy(update={"script": "print()"}))
-    save_issue_script(sqlite_database, script)
+    ISSUE_SCRIPTS.put(sqlite_database, script.model_copy(update={"script": "print()"}))
+    ISSUE_SCRIPTS.put(sqlite_database, script)
     text = text_of(sqlite_database, sides)
     assert found in text
     assert "`````python\nimport torch\n# ```\n`````" in text
-    save_issue_script(sqlite_database, script.model_copy(update={"script": None, "is_private": True}))
+    ISSUE_SCRIPTS.put(sqlite_database, script.model_copy(update={"script": None, "is_private": True}))
     private = text_of(sqlite_database, sides)
     assert found in private.replace("The script ran", "The script below ran")
     assert "The model is private" in private
@@ -123,7 +122,7 @@ def test_a_script_shows_no_change_where_none_is_recorded(sqlite_database: Databa
         ScriptRun(build_id="b", torch=trial.build.torch, eager_ns=2e6, compiled_ns=taken)
         for trial, taken in ((sides.base, 1e6), (sides.head, 0.9e6))
     ]
-    save_issue_script(
+    ISSUE_SCRIPTS.put(
         sqlite_database, IssueScript(issue_id=sides.issue_id, made_at=START, script="print()", runs=runs)
     )
     text = text_of(sqlite_database, sides)

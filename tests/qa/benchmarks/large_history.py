@@ -35,11 +35,11 @@ from sqlalchemy import (
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.run_cases import bring_up, sum_up
 from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
 from compilewatch.db.tables.trials import (

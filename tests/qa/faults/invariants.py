@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import psutil
 
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Status, Trial
+from compilewatch.db.service.integrity import find_damage
 from tests.qa.faults.place import Place, database_of, measure, spec_of
 
 _ORPHANS_GONE_WITHIN_S = 15.0

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Task, Trial
 from compilewatch.db.store.trials import start_run

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.db.queries.service.schedules import firings, requests
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.records.service.schedules import FiringOutcome
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.records.schedules import FiringOutcome
 from compilewatch.db.records.trial import Status, Trial, parse_trial
+from compilewatch.db.service.requests import requests
+from compilewatch.db.service.schedules import firings
 from tests.qa.faults.clock import set_clock
 from tests.qa.faults.conftest import Tally
 from tests.qa.faults.invariants import expect_all_is_well

@@ -17,8 +17,8 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.backup import back_up
 from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial

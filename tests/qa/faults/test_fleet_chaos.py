@@ -23,11 +23,10 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.fleet import has_queue, queue_lengths
-from compilewatch.db.queries.service.schedules import requests
-from compilewatch.db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
 from compilewatch.db.records.trial import Trial
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.service.fleet import has_queue, queue_lengths
+from compilewatch.db.service.requests import new_request, requests, save_request
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 
 TRIALS = 200

@@ -13,9 +13,8 @@ import pytest
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.schedules import requests
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.service.requests import new_request, requests, save_request
 from tests.postgres import OwnServer, Unavailable, own_server
 from tests.qa.faults.small_disk import small_disk
 from tests.runner.fleet_processes import Host, service, wait_until, worker

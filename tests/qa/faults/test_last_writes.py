@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.tables.trials import DATA_VERSION, METADATA
 from compilewatch.runner.cli.front import EXIT_CANNOT
 from tests.conftest import postgres_database

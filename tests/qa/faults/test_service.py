@@ -10,10 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from compilewatch.db.queries.service.schedules import firings, requests, unended_runs
-from compilewatch.db.records.service.requests import ATTEMPTS, UNFINISHED, RequestState
-from compilewatch.db.records.service.schedules import FiringOutcome
+from compilewatch.db.records.requests import ATTEMPTS, UNFINISHED, RequestState
+from compilewatch.db.records.schedules import FiringOutcome
 from compilewatch.db.records.trial import Status, Trial
+from compilewatch.db.service.requests import requests, unended_runs
+from compilewatch.db.service.schedules import firings
 from tests.qa.faults.conftest import ROUNDS, Tally
 from tests.qa.faults.invariants import expect_all_is_well
 from tests.qa.faults.place import Place, database_of

@@ -23,11 +23,10 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.fleet import fleet_workers, has_queue, launches, queue_lengths
-from compilewatch.db.queries.service.schedules import requests
-from compilewatch.db.records.service.fleet import LaunchState
-from compilewatch.db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.records.hosts import LaunchState
+from compilewatch.db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from compilewatch.db.service.fleet import fleet_workers, has_queue, launches, queue_lengths
+from compilewatch.db.service.requests import new_request, requests, save_request
 from tests.qa.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_cluster
 from tests.runner.fleet_processes import Host, service, wait_until
 from tests.runner.terminal import ROOT

@@ -21,8 +21,8 @@ import compilewatch.dashboard.pages.overview.content
 import compilewatch.dashboard.read.data
 import compilewatch.dashboard.server.charts
 import compilewatch.dashboard.verdicts.headlines
+import compilewatch.db.people.recording
 import compilewatch.db.queries.cases.comparison
-import compilewatch.db.store.people.regressions
 import compilewatch.runner.cli.judge.compare
 import compilewatch.runner.cli.judge.gate
 import compilewatch.runner.cli.judge.judging
@@ -197,9 +197,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "the newest machine's chart under another name": ("status of", _newest_instead),
     "one event is two regressions where the base is named": (
         "event of",
-        lambda patch: patch.setattr(
-            compilewatch.db.store.people.regressions, "is_same_step", lambda *_: False
-        ),
+        lambda patch: patch.setattr(compilewatch.db.people.recording, "is_same_step", lambda *_: False),
     ),
     "the title of Modes counts other workloads than its table": (
         "workloads where fastest",

@@ -10,7 +10,7 @@ import pytest
 
 from compilewatch.dashboard.read.in_force import VARIABLE, InForce, in_force
 from compilewatch.db.judge.policy import Policy, Target
-from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.requests import Limits
 from compilewatch.runner.cli.stored.serve import dashboard_environment
 from compilewatch.runner.config.sources import load_settings
 from tests.runner.terminal import compilewatch, in_this_process

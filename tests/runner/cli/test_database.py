@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.service.tokens import token_of, tokens
+from compilewatch.db.service.tokens import TOKENS, token_of
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
@@ -115,7 +115,7 @@ def test_a_token_is_shown_once_and_revoked(filled: str, capsys: pytest.CaptureFi
     assert document["tokens"][0]["revoked_by"] == "ada"
     assert "secret_hash" not in document["tokens"][0]
     with open_database(filled, read_only=True) as database:
-        assert tokens(database)[0].revoked_at is not None
+        assert TOKENS.all(database)[0].revoked_at is not None
 
 
 def test_a_token_of_no_name_and_one_that_is_not_there(

@@ -15,8 +15,8 @@ from compilewatch.db.columns.trial import TRIAL
 from compilewatch.db.engine.session import Database
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.queries.cases.notes import notes_of_cases
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.notes import notes_of_cases
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import FailureKind, Trial
 from compilewatch.db.store.trials import save_trials

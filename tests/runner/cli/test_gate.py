@@ -12,11 +12,11 @@ import pytest
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
-from compilewatch.db.queries.service.schedules import queue
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.service.requests import queue
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

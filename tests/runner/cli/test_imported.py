@@ -13,7 +13,7 @@ import pytest
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.people.regressions import regressions_frame
+from compilewatch.db.people.regressions import regressions_frame
 from compilewatch.db.records.trial import Source, SourceKind, Task, Trial
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.people.regressions import regressions_frame
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.people.regressions import regressions_frame
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Code, Trial
 from compilewatch.db.store.trials import end_run, save_trials, start_run
 from compilewatch.runner.cli.app import app

@@ -10,8 +10,8 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.service.integrity import find_damage
 from compilewatch.db.queries.trials import trial_ids
+from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store import removal
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.policy import Policy, Target
-from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.access import SignIn
 from compilewatch.db.records.trial import CacheState, StrategyKind
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.runner.config.settings import ChannelSettings, Settings

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.records.service.limits import Limits
-from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.requests import Limits, RequestSpec
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan import builds

@@ -21,13 +21,10 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.hosts import hosts
-from compilewatch.db.queries.service.schedule_watch import host_healths
-from compilewatch.db.queries.service.schedules import requests, run_request
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
 from compilewatch.db.records.trial import Build, Status
-from compilewatch.db.store.service.host_statements import SAVE_HOST
-from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.service.hosts import HEALTHS, HOSTS, SAVE_HOST
+from compilewatch.db.service.requests import new_request, requests, run_request, save_request
 from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.sections import ServiceSettings
 from compilewatch.runner.config.settings import Settings
@@ -61,11 +58,11 @@ def test_a_worker_tells_how_its_host_is(tmp_path: Path, postgres_database_url: s
     with open_database(postgres_database_url) as database:
         host.start()
         try:
-            wait_until(lambda: bool(host_healths(database)), 60, host.said())
-            (state,), (health,) = hosts(database), host_healths(database)
+            wait_until(lambda: bool(HEALTHS.all(database)), 60, host.said())
+            (state,), (health,) = HOSTS.all(database), HEALTHS.all(database)
         finally:
             assert host.stop() == 0
-        (stopped,) = hosts(database)
+        (stopped,) = HOSTS.all(database)
     assert health.host == f"{state.name}/cpu"
     assert (health.spool_trials, health.spool_bytes, health.database_errors) == (1, 2, 0)
     assert state.owner.startswith(f"{state.name}:")
@@ -94,7 +91,7 @@ def test_each_worker_of_a_host_tells_of_its_gpu_alone(postgres_database_url: str
             connection.execute(SAVE_HOST, content)
 
     def told(database: Database) -> list[str | None] | None:
-        (state,) = hosts(database)
+        (state,) = HOSTS.all(database)
         return None if state.devices is None else [device.uuid for device in state.devices]
 
     with open_database(postgres_database_url) as database:

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.fleet import launches
-from compilewatch.db.records.service.fleet import Launch, LaunchState
-from compilewatch.db.store.service.fleet import ListedJobs, matched
+from compilewatch.db.records.hosts import Launch, LaunchState
+from compilewatch.db.service.fleet import ListedJobs, launches, matched
 from compilewatch.runner.config.sections import LaunchSettings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.launch import Launcher, count_jobs, is_due

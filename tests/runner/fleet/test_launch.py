@@ -22,12 +22,10 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.fleet import fleet_workers, launches, queue_lengths
-from compilewatch.db.queries.service.schedules import run_request
-from compilewatch.db.records.service.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.store.service.fleet import claim_launch, end_launch
-from compilewatch.db.store.service.requests import save_request
+from compilewatch.db.records.hosts import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.service.fleet import claim_launch, end_launch, fleet_workers, launches, queue_lengths
+from compilewatch.db.service.requests import run_request, save_request
 from compilewatch.runner.config.sections import LaunchSettings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.launch import Launcher, is_due, run_command

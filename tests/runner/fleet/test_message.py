@@ -8,9 +8,9 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec
 from compilewatch.db.records.strategies import parse_strategy
-from compilewatch.db.store.service.requests import new_request
+from compilewatch.db.service.requests import new_request
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.dispatch import jobs_with_ids, with_ids_of

@@ -13,20 +13,22 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.queries.service.fleet import announced_runs
-from compilewatch.db.queries.service.schedules import names_of_machine, requests, run_request
-from compilewatch.db.records.service.hosts import HostState
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.records.hosts import HostState
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from compilewatch.db.records.trial import FailureKind, Status
-from compilewatch.db.store.service.hosts import save_host
-from compilewatch.db.store.service.requests import (
+from compilewatch.db.service.fleet import announced_runs
+from compilewatch.db.service.hosts import save_host
+from compilewatch.db.service.requests import (
     cancel_request,
     end_request,
     new_request,
     note_runs,
+    requests,
+    run_request,
     save_request,
     take_request,
 )
+from compilewatch.db.service.schedules import names_of_machine
 from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings

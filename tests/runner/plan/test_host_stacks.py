@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.requests import RequestSpec
 from compilewatch.db.records.trial import Build
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version

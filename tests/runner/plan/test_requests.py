@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.service.limits import Limits
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.store.service.requests import cancel_request
+from compilewatch.db.records.requests import Limits, RequestState
+from compilewatch.db.service.requests import cancel_request
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan import builds
 from compilewatch.runner.plan.cancellation import check_cancelled

@@ -13,8 +13,8 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_record, trial_records
-from compilewatch.db.queries.service.fleet import stored_trials
 from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.service.fleet import stored_trials
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.executor import ProcrastinateExecutor

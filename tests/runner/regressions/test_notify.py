@@ -23,10 +23,10 @@ from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
-from compilewatch.db.records.people.triage import NotificationState, TriageState
-from compilewatch.db.store.people.notifications import MOST_DELIVERIES, claim_notifications
-from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.people.notifications import MOST_DELIVERIES, claim_notifications
+from compilewatch.db.people.recording import record_comparison, triage
+from compilewatch.db.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.records.people import NotificationState, TriageState
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.tables.trials import NOTIFICATION
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.people.regressions import standing_regressions
-from compilewatch.db.queries.people.reports import find_report, reports_frame
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.people.reports import REPORTS, reports_frame
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.measure import watch as command
 from compilewatch.runner.cli.measure.schedule import _Releases
@@ -252,7 +252,7 @@ def test_a_slower_release_is_measured_filed_frozen_told_once_and_removed(
     with open_database("sqlite:///compilewatch.db") as database:
         states = {(each.regression.row.workload, each.state) for each in standing_regressions(database)}
         (report,) = reports_frame(database).to_dict("records")
-        frozen = find_report(database, row["report_id"])
+        frozen = REPORTS.get(database, row["report_id"])
     assert states == {("elementwise", TriageState.CONFIRMED)}
     assert (report["report_id"], report["title"]) == (row["report_id"], said)
     # The report is about what got slower.

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.schedules import queue, requests
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.store.service.requests import end_request, take_request
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.service.requests import end_request, queue, requests, take_request
 from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.state import DeviceFacts

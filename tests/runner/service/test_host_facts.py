@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.hosts import hosts
-from compilewatch.db.records.service.hosts import HostDevice
+from compilewatch.db.records.hosts import HostDevice
+from compilewatch.db.service.hosts import HOSTS
 from compilewatch.runner.device import state as device_state
 from compilewatch.runner.device.host import disk_room
 from compilewatch.runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices
@@ -45,7 +45,7 @@ def test_devices_are_asked_only_while_nothing_is_measured(sqlite_database: Datab
         devices=devices,
     )
     facts.save(idle=False)
-    (state,) = hosts(sqlite_database)
+    (state,) = HOSTS.all(sqlite_database)
     assert (state.devices, state.devices_read_at, state.seen_at) == (None, None, NOW)
     assert state.free_bytes is not None
     assert state.total_bytes is not None
@@ -57,13 +57,13 @@ def test_devices_are_asked_only_while_nothing_is_measured(sqlite_database: Datab
     facts.save(idle=True)
     clock.seconds = 2 * SAVE_INTERVAL_S
     facts.save(idle=False)
-    (state,) = hosts(sqlite_database)
+    (state,) = HOSTS.all(sqlite_database)
     assert asked == [SAVE_INTERVAL_S]
     assert state.devices == (HostDevice(name="H200", temperature_c=31.0),)
     assert state.devices_read_at == NOW + timedelta(seconds=SAVE_INTERVAL_S)
     assert state.seen_at == NOW + timedelta(seconds=2 * SAVE_INTERVAL_S)
     facts.stopped()
-    assert hosts(sqlite_database)[0].stopped_at == clock.now()
+    assert HOSTS.all(sqlite_database)[0].stopped_at == clock.now()
 
 
 def test_a_service_that_asks_no_gpu_leaves_what_a_worker_told(database: Database, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_service_that_asks_no_gpu_leaves_what_a_worker_told(database: Database
     later = Clock()
     later.seconds = 60
     HostFacts(database, Host("box", "box:2"), tmp_path, clock=later.now).save(idle=False)
-    (state,) = hosts(database)
+    (state,) = HOSTS.all(database)
     assert (state.owner, state.devices, state.devices_read_at) == ("box:2", (gpu,), NOW)
 
 

@@ -19,11 +19,11 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.service.schedules import firings, measured_stacks, requests
 from compilewatch.db.queries.trials import trial_records
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.records.service.schedules import ScheduleSpec
-from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.service.requests import requests
+from compilewatch.db.service.schedules import firings, measured_stacks, save_schedule
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.service.fingerprint import fingerprints
 from tests.runner.fleet_processes import wait_until

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.people.reports import find_report
-from compilewatch.db.records.people.reports import Report
-from compilewatch.db.store.people.reports import save_report
+from compilewatch.db.people.reports import REPORTS
+from compilewatch.db.records.people import Report
 from compilewatch.runner.config.sections import ReportSettings
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.service.timetable import Host
@@ -22,7 +21,7 @@ NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 
 
 def frozen(database: Database, name: str, age: timedelta, now: datetime = NOW) -> None:
-    save_report(
+    REPORTS.add(
         database,
         Report(
             report_id=name,
@@ -36,7 +35,7 @@ def frozen(database: Database, name: str, age: timedelta, now: datetime = NOW) -
 
 
 def has_content(database: Database, name: str) -> bool:
-    report = find_report(database, name)
+    report = REPORTS.get(database, name)
     return report.content is not None
 
 

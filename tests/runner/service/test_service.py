@@ -14,9 +14,8 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError
-from compilewatch.db.queries.service.schedules import run_request
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from compilewatch.db.store.service.requests import cancel_request, new_request, save_request
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.service.requests import cancel_request, new_request, run_request, save_request
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan import builds
 from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
@@ -263,7 +262,7 @@ def test_an_outage_is_said_once_by_all_threads_together(caplog: pytest.LogCaptur
 
 
 def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Database) -> None:
-    from compilewatch.db.store.service.requests import beat_request, take_request
+    from compilewatch.db.service.requests import beat_request, take_request
 
     ask(database, "one")
     take_request(database, owner="dead:1", at=NOW, fits=lambda _request: True)

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.service.schedule_watch import last_result_of, schedule_watches, silent_schedules
-from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.service.schedules import (
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.schedules import (
     Firing,
     FiringOutcome,
     Schedule,
@@ -17,12 +16,15 @@ from compilewatch.db.records.service.schedules import (
     ScheduleWatch,
 )
 from compilewatch.db.records.trial import FailureKind
-from compilewatch.db.store.service.requests import end_request, new_request, note_runs, take_request
-from compilewatch.db.store.service.schedules import (
+from compilewatch.db.service.requests import end_request, new_request, note_runs, take_request
+from compilewatch.db.service.schedules import (
     claim_firing,
+    last_result_of,
     pause_schedule,
     resume_schedule,
     save_schedule,
+    schedule_watches,
+    silent_schedules,
 )
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.config.settings import NotifySettings

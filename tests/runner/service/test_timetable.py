@@ -12,11 +12,10 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.service.schedules import firings, queue, schedules
-from compilewatch.db.records.service.requests import RequestState
-from compilewatch.db.records.service.schedules import ScheduleSpec
-from compilewatch.db.store.service.requests import end_request, take_request
-from compilewatch.db.store.service.schedules import MISSED_ROWS, pause_schedule, resume_schedule
+from compilewatch.db.records.requests import RequestState
+from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.service.requests import end_request, queue, take_request
+from compilewatch.db.service.schedules import MISSED_ROWS, SCHEDULES, firings, pause_schedule, resume_schedule
 from compilewatch.runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable
 from tests.runner.fake_clock import FakeClock, SteppedScheduler
 
@@ -70,7 +69,7 @@ def test_a_due_schedule_queues_its_suite_for_this_host(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:
     timetable = start()
-    assert [each.next_run_at for each in schedules(sqlite_database)] == [at(23)]
+    assert [each.next_run_at for each in SCHEDULES.all(sqlite_database)] == [at(23)]
     clock.now = at(23, 0) + timedelta(seconds=3)
     timetable.reconcile()
     assert fired(sqlite_database) == [(at(23), "queued", 1)]
@@ -79,7 +78,7 @@ def test_a_due_schedule_queues_its_suite_for_this_host(
     assert (request.spec.suite, request.spec.machine) == ("smoke", "host")
     timetable.reconcile()
     assert len(queue(sqlite_database)) == 1
-    (planned,) = schedules(sqlite_database)
+    (planned,) = SCHEDULES.all(sqlite_database)
     assert planned.next_run_at == at(0, day=21)
     assert planned.upcoming == tuple(at(hour, day=21) for hour in range(UPCOMING_FIRINGS))
 
@@ -206,7 +205,7 @@ def test_a_paused_schedule_is_silent_and_resumes_without_a_backlog(
     clock.now = at(2, 30, day=21)
     timetable.reconcile()
     assert fired(sqlite_database) == []
-    assert [each.next_run_at for each in schedules(sqlite_database)] == [None]
+    assert [each.next_run_at for each in SCHEDULES.all(sqlite_database)] == [None]
     resume_schedule(sqlite_database, "hourly", by="ann", at=clock.now)
     timetable.reconcile()
     assert fired(sqlite_database) == []

@@ -9,9 +9,9 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError
-from compilewatch.db.queries.service.schedules import unended_runs
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.requests import unended_runs
 from compilewatch.db.store.trials import start_run
 from compilewatch.runner.storage.persistence import note_end, store_waiting
 from compilewatch.runner.storage.spool import Spool

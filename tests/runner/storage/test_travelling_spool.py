@@ -14,7 +14,7 @@ from sqlalchemy import select
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
-from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial, parse_trial
 from compilewatch.db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until

@@ -11,10 +11,10 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.judge.compare.changes import changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression
-from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.people.recording import record_comparison
+from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.vocabulary import Metric, Verdict
-from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side

@@ -1,0 +1,49 @@
+"""Annotations: what somebody wrote at a day or at a build."""
+
+from __future__ import annotations
+
+import pandas as pd
+from sqlalchemy import or_
+
+from compilewatch.db.engine.repository import Repository
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.frames import MOMENT, frame_of
+from compilewatch.db.records.people import Annotation
+from compilewatch.db.tables.trials import ANNOTATION
+
+_COLUMNS = {
+    **dict.fromkeys(("annotation_id", "text", "url", "author"), "str"),
+    **dict.fromkeys(("written_at", "happened_at"), MOMENT),
+    **dict.fromkeys(("build_id", "machine_id"), "str"),
+}
+
+
+ANNOTATIONS = Repository(
+    Annotation, ANNOTATION, order=(ANNOTATION.c.written_at, ANNOTATION.c.annotation_id), is_data=True
+)
+
+
+def annotations_frame(db: Database) -> pd.DataFrame:
+    """One row per annotation, newest first; columns are the fields of `Annotation`."""
+    return frame_of([[*each.model_dump().values()] for each in reversed(stored_annotations(db))], _COLUMNS)
+
+
+def stored_annotations(db: Database, machine_id: str | None = None) -> list[Annotation]:
+    """All of them, or those of one machine and of all machines, the last written last."""
+    if machine_id is None:
+        return ANNOTATIONS.all(db)
+    return ANNOTATIONS.all(db, or_(ANNOTATION.c.machine_id.is_(None), ANNOTATION.c.machine_id == machine_id))
+
+
+def annotation_like(db: Database, prefix: str) -> Annotation:
+    """The one whose id begins with `prefix`. Raises NotFoundError where none or several do."""
+    found = (
+        [each for each in stored_annotations(db) if each.annotation_id.startswith(prefix)] if prefix else []
+    )
+    if len(found) != 1:
+        number = "Several annotations begin" if found else "No annotation begins"
+        raise NotFoundError(
+            f"{number} with {one_line(prefix)!r}.", "`compilewatch list annotations` shows their ids."
+        )
+    return found[0]

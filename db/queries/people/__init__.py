@@ -1,1 +1,0 @@
-"""What people did: filed, shared, noted."""

@@ -1,1 +1,0 @@
-"""Hosts, schedules, workers, who may, and whether the database is whole."""

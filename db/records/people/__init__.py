@@ -1,1 +1,0 @@
-"""Records of what people say and ask to be told."""

@@ -1,1 +1,0 @@
-"""Records of what services are asked to measure, and who may ask."""
