@@ -72,6 +72,26 @@ def advice_table(document: Mapping[str, Any]) -> Table:
     return plain_table(headings, rows, right=("trials", "against eager"))
 
 
+def suite_table(documents: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each model: what to do with it."""
+    headings = ("workload", "choice", "against eager", "at 95 %", "is")
+    rows = []
+    for document in documents:
+        choice = _named(document, document["choice"])
+        known = "shown" if document["shown"] else "decided" if document["decided"] else "open"
+        stands = "broken" if document["broken"] else known
+        rows.append(
+            (
+                document["workload"],
+                document["choice"],
+                ratio(choice["gain"]),
+                _ends(choice) or MISSING,
+                stands,
+            )
+        )
+    return plain_table(headings, rows, right=("against eager",))
+
+
 def keep_lines(document: Mapping[str, Any]) -> list[str]:
     """Lines of a configuration that keep the choice measured."""
     return ["", "To keep it measured, in compilewatch.toml:", *document["configuration"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -17,10 +18,12 @@ from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.ids import workload_identity
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, StrategyKind
 from compilewatch.db.units import duration, plural
 from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from compilewatch.runner.cli.options import (
     ConfigOption,
@@ -32,7 +35,14 @@ from compilewatch.runner.cli.options import (
 )
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
-from compilewatch.runner.output.advice_text import advice_lines, advice_table, answer, keep_lines, paste
+from compilewatch.runner.output.advice_text import (
+    advice_lines,
+    advice_table,
+    answer,
+    keep_lines,
+    paste,
+    suite_table,
+)
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.progress import UnderWay
@@ -56,6 +66,7 @@ from compilewatch.runner.search.advice import (
 from compilewatch.runner.search.environments import announce
 
 SCHEMA = "compilewatch.advise/1"
+SUITE_SCHEMA = "compilewatch.advise-suite/1"
 MOST_PLANNED = 4_000
 """Trials of all candidates together: a plan is made before anybody knows which are measured."""
 _STEPS = 10_000
@@ -64,8 +75,21 @@ _HOUR_S = 3600.0
 
 def advise(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="By name, module:function or LIBRARY:MODEL.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="By name, module:function or LIBRARY:MODEL.",
+            autocompletion=completion.workloads,
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            "--suite",
+            help="Every workload of a suite in place of one, each in its part of the time.",
+            autocompletion=completion.suites,
+        ),
+    ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, max=10_080, help="Of measuring, at most.")] = 30.0,
     objective: Annotated[
         Objective, typer.Option(help="What the choice is to be best at.")
@@ -90,55 +114,50 @@ def advise(
         raise ConfigError(
             f"--steps is for --objective cost, and this is {objective}.", "Add --objective cost."
         )
+    if (workload is None) == (suite is None):
+        raise ConfigError(
+            "advise is for one workload or for one suite.", "Name one: compilewatch advise encoder."
+        )
     settings = settings_of(config, db)
-    asked = Asked(settings, workload, objective, steps or _STEPS)
+    # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
+    chosen = select(settings, suite=suite, workloads=[workload] if workload else [], strategies=[EAGER.name])
+    each_asked = [Asked(settings, each, objective, steps or _STEPS) for each in chosen.workloads]
     with UnderWay("asking the interpreter for its torch"):
         facts = check_interpreter()
     resolved = resolve_device(settings, [facts], device)
     require_space(settings.data_dir)
-    plan, cases = asked.plan(resolved, minutes)
-    question = Question(
-        objective=objective,
-        steps=steps if objective is Objective.COST else None,
-        strategies=tuple(sorted({strategy for _, strategy in cases})),
-        device=resolved,
-        torch=facts.torch,
-        settings=(settings.run.matmul_precision, str(settings.run.compile_threads), str(settings.threads)),
-        workloads=asked.workload_ids,
-    )
+    until_s = time.monotonic() + 60 * minutes
+    documents = []
     with database_of(settings) as database:
-        plan, racing, begun = _begun(plan, cases, question, database, asked)
-        where = "the CPU" if resolved == "cpu" else resolved
-        announce(
-            f"Racing {plural(len(set(cases.values())) - 1, 'candidate')} against eager on {where}, "
-            f"torch {facts.torch}, for {duration(60e9 * minutes)} at most."
-        )
-        outcome, _ = measure(
-            *(plan, database, settings, racing.durations, 60 * minutes),
-            wanted=racing.wanted,
-            begun=begun,
-        )
-        racing.read()
-        document = asked.document(plan, racing, database)
-    _print(document, settings, as_json=json_)
-    if outcome.interrupted:
+        for place, asked in enumerate(each_asked):
+            # What is decided early leaves its time to the others.
+            left_s = max(0.0, until_s - time.monotonic()) if place else 60 * minutes
+            document = asked.advised(database, resolved, facts.torch, left_s / (len(each_asked) - place))
+            documents.append(document)
+            if not json_:
+                _print(document, settings)
+            if document["interrupted"]:
+                break
+    if json_ and suite is None:
+        print_document(documents[0])
+    elif json_:
+        print_document({"schema": SUITE_SCHEMA, "suite": suite, "models": documents})
+    elif suite is not None:
+        console().print(suite_table(documents))
+    if documents[-1]["interrupted"]:
         return EXIT_INTERRUPTED
-    if document["broken"]:
+    if any(document["broken"] for document in documents):
         return 1
-    return 0 if outcome.measured else EXIT_CANNOT
+    return 0 if any(document["measured"] for document in documents) else EXIT_CANNOT
 
 
 class Asked:
-    """What somebody asks of one workload. Raises as `select` does."""
+    """What somebody asks of one workload."""
 
-    def __init__(self, settings: Settings, workload: str, objective: Objective, steps: int) -> None:
-        # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
-        chosen = select(settings, workloads=(workload,), strategies=(EAGER.name,))
-        if len(chosen.workloads) > 1:
-            names = ", ".join(each.name for each in chosen.workloads)
-            raise ConfigError(f"{workload} stands for several workloads.", f"Name one: {names}.")
-        self.definition: WorkloadDefinition = chosen.workloads[0]
-        self.workload_ids = chosen.workload_ids
+    def __init__(
+        self, settings: Settings, definition: WorkloadDefinition, objective: Objective, steps: int
+    ) -> None:
+        self.definition = definition
         self.objective, self.steps = objective, steps
         self.batches: dict[str, int | None] = {self.definition.name: self.definition.batch_size}
         if objective is Objective.THROUGHPUT:
@@ -147,7 +166,35 @@ class Asked:
         self.settings = settings
         self.not_applicable: dict[str, str] = {}
 
-    def plan(self, device: str, minutes: float) -> tuple[Plan, dict[Case, str]]:
+    def advised(self, database: Database, device: str, torch: str, seconds: float) -> dict[str, Any]:
+        """Race for so long, and the document of what came of it."""
+        settings = self.settings
+        plan, cases = self.plan(device, seconds)
+        question = Question(
+            objective=self.objective,
+            steps=self.steps if self.objective is Objective.COST else None,
+            strategies=tuple(sorted({strategy for _, strategy in cases})),
+            device=device,
+            torch=torch,
+            settings=(
+                *(settings.run.matmul_precision, str(settings.run.compile_threads), str(settings.threads)),
+            ),
+            workloads=(workload_identity(self.definition.record()),),
+        )
+        plan, racing, begun = _begun(plan, cases, question, database, self)
+        where = "the CPU" if device == "cpu" else device
+        announce(
+            f"{self.definition.name}: {plural(len(cases) - 1, 'candidate')} against eager on {where}, "
+            f"torch {torch}, for {duration(round(seconds) * 1e9)} at most."
+        )
+        outcome, _ = measure(
+            *(plan, database, settings, racing.durations, seconds), wanted=racing.wanted, begun=begun
+        )
+        racing.read()
+        facts = {"interrupted": outcome.interrupted, "measured": outcome.measured}
+        return self.document(plan, racing, database) | facts
+
+    def plan(self, device: str, seconds: float) -> tuple[Plan, dict[Case, str]]:
         """A slot for each trial that may be measured, in rounds, and the candidates by workload and strategy.
         The last slots are those of the choice from filled caches.
         """
@@ -155,7 +202,7 @@ class Asked:
         settings = with_candidates(self.settings, names)
         warm = [name + WARM for name in names if _can_be_warm(name)]
         every = [EAGER.name, *names, *(name for name in warm if name not in names)]
-        rounds = min(math.ceil(60 * minutes), MOST_PLANNED // (len(every) * len(self.batches)))
+        rounds = min(math.ceil(seconds), MOST_PLANNED // (len(every) * len(self.batches)))
         plan = plan_run(
             settings, workloads=list(self.batches), strategies=every, trials=max(1, rounds), device=device
         )
@@ -321,15 +368,12 @@ def _configuration(workload: str, strategy: Strategy) -> list[str]:
     return lines
 
 
-def _print(document: Mapping[str, Any], settings: Settings, *, as_json: bool) -> None:
-    if as_json:
-        print_document(document)
-    else:
-        print_lines([*map(printable, answer(document)), ""])
-        console().print(advice_table(document))
-        print_lines([*map(printable, advice_lines(document)), *keep_lines(document)])
-        if not document["decided"] and not document["broken"]:
-            print_lines(["", "The same command again goes on with these trials."])
+def _print(document: Mapping[str, Any], settings: Settings) -> None:
+    print_lines([*map(printable, answer(document)), ""])
+    console().print(advice_table(document))
+    print_lines([*map(printable, advice_lines(document)), *keep_lines(document)])
+    if not document["decided"] and not document["broken"]:
+        print_lines(["", "The same command again goes on with these trials."])
     print(f"Run: {document['run_id']}", file=sys.stderr)
     query = urlencode({"run": document["run_id"]})
     if page := address(settings.notify.base_url, f"/trial?{query}"):

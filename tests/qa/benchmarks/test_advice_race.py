@@ -1,6 +1,6 @@
 """Races of `compilewatch advise` over recorded noise: who leaves, what is chosen, and how long it takes.
 
-    COMPILEWATCH_BENCH=full pytest tests.qa.benchmarks/test_advice_race.py -m benchmark -s
+    COMPILEWATCH_BENCH=full pytest tests/qa/benchmarks/test_advice_race.py -m benchmark -s
 
 A race has eight compiled candidates against eager. What they truly cost against eager is drawn: what
 compiling gains at all from the recorded cases, what candidates of one model differ by from a Student t. Each

@@ -234,6 +234,20 @@ def test_throughput_names_the_batch(advise: Advise, made_up: MadeUp, tmp_path: P
     assert set(stored["workload"]) == {"cnn", "cnn-b32", "cnn-b64"}
 
 
+def test_a_suite_shares_the_time(made_up: MadeUp, tmp_path: Path) -> None:
+    ended = in_this_process("advise", "--suite", "smoke", "--minutes", "4", "--json", cwd=tmp_path)
+    models = json.loads(ended.stdout)["models"]
+    assert [each["workload"] for each in models] == ["cnn", "encoder", "elementwise", "mlp-train"]
+    assert len({each["run_id"] for each in models}) == 4
+    assert max(each["measured"] for each in models) <= 4 * 60 / TRIAL_S
+    assert min(each["measured"] for each in models) >= 5
+    # Weights that a training step changes cannot be frozen.
+    assert "freezing" not in stands(models[-1])
+    made_up.stop_after = 0
+    said = in_this_process("advise", "--suite", "smoke", "--minutes", "4", cwd=tmp_path).stdout
+    assert "elementwise" in said.splitlines()[-3]
+
+
 def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
     ended = in_this_process("advise", "encoder", "--minutes", "20", cwd=tmp_path)
     first = ended.stdout.splitlines()
@@ -249,6 +263,9 @@ def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["nothing"], "There is no workload 'nothing'."),
+        ([], "advise is for one workload or for one suite."),
+        (["encoder", "--suite", "smoke"], "advise is for one workload or for one suite."),
+        (["--suite", "smok"], "There is no suite 'smok'."),
         (["encoder", "--steps", "5"], "--steps is for --objective cost, and this is latency."),
         (["varlen", "--objective", "speed"], "'speed' is not one of"),
     ],
