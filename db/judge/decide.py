@@ -210,7 +210,7 @@ def decide(
         held_back=significant & ~real & ~same,
         by_runs=_by_runs(evidence, enough & large) & ~significant & ~same,
         # What was not told is not visible, by whichever of the rules.
-        visible=np.where(enough & large & ~real, np.maximum(visible, size), visible),
+        visible=np.where(large & ~real, np.maximum(visible, size), visible),
         minimum_effect=minimum_effect,
         margin=margin,
     )

@@ -100,14 +100,16 @@ def _moved_much(comparison: Comparison) -> list[Row]:
 
 def _visible(comparison: Comparison, open_rows: Sequence[Row]) -> float | None:
     """The smallest relative change of latency that would have been told: the largest of the cases that moved
-    much and are undecided, beside which it stands, else the median of those undecided; None where all are
-    decided.
+    much and are undecided, beside which it stands, else the median of those undecided; no less than what any
+    of them moved by. None where all are decided.
     """
-    first = _moved_much(comparison)
-    shown = [row.visible_change or 0.0 for row in open_rows if row in first]
-    if shown:
-        return max(shown)
-    return median(row.visible_change or 0.0 for row in open_rows) if open_rows else None
+    if not open_rows:
+        return None
+    first = {row.case.ids for row in _moved_much(comparison)}
+    shown = [row.visible_change or 0.0 for row in open_rows if row.case.ids in first]
+    known = max(shown) if shown else median(row.visible_change or 0.0 for row in open_rows)
+    beyond = [row.visible_change or 0.0 for row in open_rows if abs(row.log_change) > math.log1p(known)]
+    return max([known, *beyond])
 
 
 def _open_rows(comparison: Comparison) -> list[Row]:

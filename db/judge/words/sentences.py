@@ -291,7 +291,9 @@ def headline(tally: Tally, *, compared: int, is_open: bool, visible: float | Non
     parts = [undecided if is_open else "no slowdown shown", *better, *others]
     parts += [f"{units.count(accepted)} accepted"] if accepted else []
     parts += [f"{units.count(tally.set_aside)} set aside, machine"] if tally.set_aside else []
-    parts += [f"changes below {units.percent(visible)} not visible"] if visible is not None else []
+    if visible is not None:
+        where = " elsewhere" if tally.faster else ""
+        parts.append(f"changes below {units.percent(visible)} not visible{where}")
     return ", ".join(parts)
 
 

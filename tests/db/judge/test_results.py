@@ -9,7 +9,7 @@ import pytest
 
 from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.judge.compare.whole import headline
+from compilewatch.db.judge.compare.whole import headline, sentences
 from compilewatch.db.judge.results import ChangeEvent, Comparison
 from compilewatch.db.judge.words.sentences import besides, other_metrics, tallied
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -93,6 +93,35 @@ def test_what_the_machine_explains_and_what_fails_have_groups_of_their_own():
     assert (tally.set_aside, tally.failing, tally.missing) == (1, 1, 1)
     assert (tally.slower, tally.slower_by) == (0, {})
     assert tallied(tally).endswith("1 set aside, machine, 1 failing, 1 missing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "speedup", "shown"),
+    [
+        # By median a change below 10 % would be the machine's, beside one of 40 % that nobody decided.
+        ({"a": (0.4, 0.5), "b": (0.02, 0.1), "c": (0.02, 0.1)}, -0.35, "50.0 %"),
+        ({"a": (0.08, 0.09), "b": (0.01, 0.03), "c": (0.01, 0.03)}, -0.05, "9.00 %"),
+        ({"a": (0.02, 0.03), "b": (0.01, 0.04), "c": (0.01, 0.05)}, -0.01, "4.00 %"),
+    ],
+)
+def test_what_may_be_the_machine_is_no_less_than_what_an_undecided_case_moved_by(
+    changes: dict[str, tuple[float, float]], speedup: float, shown: str
+):
+    calm = [10.0, 10.1, 9.9]
+    trials = [row for name in changes for row in sides(calm, calm, workload=name, runs=("R1", "R2"))]
+    comparison = compare_builds(trials_frame(trials), "old", "new")
+    rows = []
+    for row in comparison.rows:
+        if row.metric in (Metric.LATENCY, Metric.SPEEDUP):
+            change, visible = changes[row.workload]
+            if row.metric is Metric.SPEEDUP:
+                change = speedup if row.workload == "a" else 0.0
+            told = {"verdict": Verdict.INCONCLUSIVE, "change": change, "visible_change": visible}
+            row = row.model_copy(update=told)
+        rows.append(row)
+    told = comparison.model_copy(update={"rows": tuple(rows)})
+    assert f"a change below {shown} may be the machine" in " ".join(sentences(told))
+    assert f"changes below {shown} not visible" in headline(told, Verdict.INCONCLUSIVE)
 
 
 def test_rows_are_counted_by_verdict_and_the_document_says_so():
