@@ -1,7 +1,8 @@
 """The recipes of docs/ci.md: their own lines, typed by bash from a fresh repository to a red pull request.
 
-What differs from a job of a real CI: the runner's part (`actions/checkout`, the variables, the artefact's
-address) is played here, installing is left out, and a case is measured three times with `eager` alone.
+What differs from a job of a real CI: the runner's part (the checkout, as deep as the recipe says, the
+variables, the artefact's address) is played here, installing is left out, and a case is measured with `eager`
+alone.
 """
 
 from __future__ import annotations
@@ -63,11 +64,13 @@ def forge() -> Iterator[Forge]:
 
 
 class Project(Repository):
-    """A team's repository with the files that the page names, and the commands of a fresh clone."""
+    """A team's repository with the files that the page names, and the commands of a fresh clone. Each job has
+    a checkout of its own, which is `checkout` until the next one.
+    """
 
     def __init__(self, root: Path, commands: Path) -> None:
         super().__init__(root / "project")
-        self.outside = root
+        self.outside, self.checkout = root, root / "job"
         self.commands = commands
         (root / "tmp").mkdir()
         shutil.copy(ACTION / "gate.sh", self.root)
@@ -82,8 +85,20 @@ class Project(Repository):
         self.git("checkout", "--quiet", "-b", "change")
         return self.commit("Sort before ranking", ranking_py=RANKING.format(seconds=0.25))
 
-    def types(self, lines: list[str], variables: Mapping[str, str]) -> tuple[int, str]:
-        """Exit code and output of a job's lines in one shell that ends at the first that fails."""
+    def _check_out(self, depth: int) -> None:
+        """The branch that is checked out here, with so many commits, or with all of every branch for 0."""
+        shutil.rmtree(self.checkout, ignore_errors=True)
+        branch = self.git("rev-parse", "--abbrev-ref", "HEAD")
+        shallow = [f"--depth={depth}"] if depth else []
+        self.git(
+            *("clone", "--quiet", *shallow, f"--branch={branch}"), f"file://{self.root}", str(self.checkout)
+        )
+
+    def types(self, lines: list[str], variables: Mapping[str, str], depth: int = 0) -> tuple[int, str]:
+        """Exit code and output of a job's lines in one shell that ends at the first that fails, in a checkout
+        of `depth` commits.
+        """
+        self._check_out(depth)
         script = "\n".join(line for line in lines if not INSTALLS.match(line))
         measured = {"TMPDIR": str(self.outside / "tmp"), "PATH": f"{self.commands}:{os.environ['PATH']}"}
         kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
@@ -92,7 +107,7 @@ class Project(Repository):
         }
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", re.sub(r"--minutes \d+", "--minutes 4 -s eager", script)],
-            cwd=self.root,
+            cwd=self.checkout,
             env=kept | measured | {"NO_COLOR": "1"} | briefly,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -123,7 +138,7 @@ def github(project: Project, at: Forge, *, is_pull_request: bool) -> tuple[int, 
     }
     assert set(action["runs"]["steps"][0]["env"]) <= variables.keys()
     lines = [step["run"] for step in (*steps, *action["runs"]["steps"]) if "run" in step]
-    return project.types(lines, variables)
+    return project.types(lines, variables, int(steps[0].get("with", {}).get("fetch-depth", 1)))
 
 
 def gitlab(project: Project, at: Forge, *, is_pull_request: bool) -> tuple[int, str]:
@@ -138,13 +153,12 @@ def gitlab(project: Project, at: Forge, *, is_pull_request: bool) -> tuple[int, 
     }
     if is_pull_request:
         variables |= {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": project.base}
-    code, shown = project.types(job["script"], variables)
+    code, shown = project.types(job["script"], variables, int(variables.get("GIT_DEPTH", 20)))
     if code == 0 and not is_pull_request:
         with zipfile.ZipFile(project.outside / "artefact.zip", "w") as archive:
             for path in job["artifacts"]["paths"]:
-                archive.write(project.root / path, path)
+                archive.write(project.checkout / path, path)
         at.artefact = (project.outside / "artefact.zip").read_bytes()
-    project.git("clean", "--quiet", "--force", "-x")
     return code, shown
 
 

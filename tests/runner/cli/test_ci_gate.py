@@ -144,9 +144,21 @@ def test_the_action_hands_every_input_to_the_script_by_environment() -> None:
     assert set(table) == set(action["inputs"])
 
 
+GITHUB, GITLAB = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)[:2])
+
+
+def test_no_recipe_lets_a_job_be_cancelled_that_waits_or_measured_without_its_history() -> None:
+    """A queue that cancels pushes to main measures no base, and a shallow clone knows none."""
+    job = GITHUB["jobs"]["compilewatch"]
+    assert "concurrency" not in GITHUB.keys() | job.keys()
+    assert job["steps"][0]["with"]["fetch-depth"] == 0
+    assert GITLAB["workflow"]["auto_cancel"]["on_new_commit"] == "none"
+    assert not {"resource_group", "interruptible"} & GITLAB["compilewatch"].keys()
+    assert GITLAB["compilewatch"]["variables"]["GIT_DEPTH"] == 0
+
+
 def test_the_documented_workflow_is_one_that_uses_the_action() -> None:
-    workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)[0])
-    steps = workflow["jobs"]["compilewatch"]["steps"]
+    steps = GITHUB["jobs"]["compilewatch"]["steps"]
     given = steps[-1]["with"]
     assert steps[-1]["uses"].split("@")[0].endswith("/.github/actions/compilewatch-gate")
     assert set(given) <= set(yaml.safe_load((ACTION / "action.yml").read_text())["inputs"])
