@@ -193,7 +193,7 @@ def markdown(
         lines += ["", *_markdown_table(changed, comparison.policy)]
     otherwise = [*_otherwise_measured(comparison.left_out)]
     if others or otherwise:
-        lines += ["", f"<details><summary>{len(others) + len(otherwise)} more rows</summary>", ""]
+        lines += ["", f"<details><summary>{plural(len(others) + len(otherwise), 'more row')}</summary>", ""]
         lines += _markdown_table(others, comparison.policy)
         lines += [table_row(*cells) for cells in otherwise]
         lines += ["", "</details>"]

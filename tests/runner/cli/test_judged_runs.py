@@ -55,7 +55,7 @@ class Fleet:
 
     def measure(
         self,
-        commit: str,
+        commit: str | None,
         factor: float = 1.0,
         *,
         machine: str = HERE,
@@ -158,8 +158,8 @@ class Fleet:
         )
 
 
-def _at(trial: Trial, run_id: str, commit: str, *, is_dirty: bool) -> Trial:
-    code = Code(commit=commit, dirty=is_dirty, source_hash=commit[:16])
+def _at(trial: Trial, run_id: str, commit: str | None, *, is_dirty: bool) -> Trial:
+    code = Code(commit=commit, dirty=is_dirty, source_hash=(commit or "0" * 16)[:16])
     timing = make_timing("host", headline="samples")
     fields = {"code": code, "timing": timing, "run_id": run_id}
     # Short enough that two jobs on one device take turns.
@@ -205,6 +205,37 @@ def test_a_nightly_of_another_machine_is_neither_head_nor_base(fleet: Fleet) -> 
     assert "laptop" in fleet.said
     assert HERE in fleet.said, "which machines there are"
     assert fleet.gate("--machine", HERE) == 1
+    assert fleet.recorded == recorded
+
+
+def test_another_machine_that_is_named_is_judged_by_its_own_runs(fleet: Fleet) -> None:
+    main = fleet.repository.commit("main")
+    fleet.measure(main)
+    head = fleet.pull_request(1)
+    fleet.measure(head)
+    theirs = fleet.measure(head, 1.4, machine=ELSEWHERE)
+    recorded = fleet.recorded
+    assert fleet.gate("--machine", ELSEWHERE) == 2, "main was not measured there"
+    assert f"git checkout {main[:7]}" in fleet.said
+    assert fleet.recorded == recorded
+    base = fleet.measure(main, machine=ELSEWHERE)
+    assert fleet.gate("--machine", ELSEWHERE) == 1, fleet.said
+    document = fleet.document("--machine", ELSEWHERE)
+    assert [document[side]["run_ids"] for side in ("base", "head")] == [[base], [theirs]]
+    assert fleet.gate() == 0, "here nothing is slower"
+    assert fleet.gate("--machine", "gpu-box-8") == 2
+    assert HERE in fleet.said
+
+
+def test_a_run_of_an_unknown_commit_is_neither_head_nor_base(fleet: Fleet) -> None:
+    main = fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(None, 1.4)
+    head = fleet.pull_request(1)
+    mine = fleet.measure(head, 1.4)
+    unknown = fleet.measure(None, 1.0)
+    assert fleet.sides == (main, mine)
+    recorded = fleet.recorded
+    assert fleet.gate("--run", unknown) == 2
     assert fleet.recorded == recorded
 
 
