@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilewatch.db.records.service.runs import RunStatus
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.store.trials import end_run, save_trial, start_run
