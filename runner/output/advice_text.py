@@ -12,6 +12,8 @@ from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.db.units import MISSING, count, duration, interval, plural, ratio, size
 from compilewatch.runner.output.tables import plain_table
 
+_TOO_WIDE = 100.0
+"""Times its lower end; a wider interval is not shown."""
 _CONFIDENCE = "95 % over the whole race"
 _GAIN = {
     "latency": "it is {} as fast as eager",
@@ -98,7 +100,9 @@ def keep_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def _ends(row: Mapping[str, Any]) -> str | None:
-    return None if row["interval"] is None else interval(row["interval"][0], row["interval"][1], ratio)
+    """None for an interval that says nothing."""
+    low, high = row["interval"] or (0.0, 0.0)
+    return interval(low, high, ratio) if low and high / low < _TOO_WIDE else None
 
 
 def _named(document: Mapping[str, Any], candidate: str) -> Mapping[str, Any]:
@@ -128,7 +132,7 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _gain(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    ends = f", {_ends(row)} with {_CONFIDENCE}" if row["interval"] else ""
+    ends = f", {told} with {_CONFIDENCE}" if (told := _ends(row)) else ""
     return _GAIN[document["objective"]].format(ratio(row["gain"])) + ends
 
 

@@ -109,7 +109,9 @@ def raced_strategies(objective: Objective, definition: WorkloadDefinition, devic
     What else means nothing there the plan leaves out, with its reason.
     """
     barred = _GPU_ALONE if device == "cpu" else _CPU_ALONE
-    barred |= _INFERENCE_ALONE if definition.task is Task.TRAINING else _TRAINING_ALONE
+    # What is frozen are weights, which a function has none of and a training step changes.
+    barred |= _INFERENCE_ALONE if definition.task is not Task.INFERENCE else frozenset()
+    barred |= _TRAINING_ALONE if definition.task is not Task.TRAINING else frozenset()
     if not definition.has_regions:
         barred |= {name for name in _RACED[objective] if "regional" in name}
     return [name for name in _RACED[objective] if name not in barred]

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.significance import Moderated, moderate
+from compilewatch.db.judge.significance import FEWEST_DF, Moderated, moderate
 from compilewatch.db.judge.statistics.looks import share_of_look
 from compilewatch.db.metrics.groups import Floats
 
@@ -257,7 +257,7 @@ class Race:
         return math.inf if name in self._exact else self.trials(name)
 
     def _difference(self, name: str, other: str) -> Difference | None:
-        """None where nothing tells the noise of one of the two."""
+        """None where nothing tells the noise of one of the two, or one degree of freedom alone."""
         if self._noise is None:
             return None
         squares, total = 0.0, 0.0
@@ -273,6 +273,8 @@ class Race:
             squares += square**2 / df
         # What the candidates share counts once.
         df = min(total**2 / squares, self._df) if squares else math.inf
+        if df < FEWEST_DF:
+            return None
         return Difference(self.mean(name) - self.mean(other), math.sqrt(total), df)
 
     def _moderated(self) -> Moderated:

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compilewatch.db.records.service.runs import RunStatus
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.store.trials import end_run, save_trial, start_run
 from compilewatch.runner.cli.measure import advise as command
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.output.advice_text import paste
+from compilewatch.runner.output.advice_text import answer, paste
 from compilewatch.runner.output.measuring import Wanted
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.interpreter import InterpreterFacts
@@ -283,6 +283,25 @@ def test_a_name_of_ours_for_something_else_is_refused(made_up: MadeUp, tmp_path:
     ended = in_this_process("advise", "encoder", cwd=tmp_path)
     assert ended.returncode == 2
     assert "[[strategy]] 'freezing' has other options" in ended.stderr
+
+
+def test_an_interval_that_says_nothing_is_not_shown() -> None:
+    row = {
+        "candidate": "default",
+        "trials": 2,
+        "gain": 2.0,
+        "stands": "choice",
+        "batch_size": None,
+        "why": None,
+    }
+    document = {"workload": "encoder", "batch_size": None, "choice": "default", "objective": "latency"}
+    document |= {"broken": None, "paste": "PASTE", "shown": False}
+    said = [
+        list(answer(document | {"candidates": [row | {"interval": ends}]}))[1]
+        for ends in (None, (1e-9, 1e9), (0.9, 4.0))
+    ]
+    assert said[0] == said[1] == "Not shown yet, by 2 trials: it is 2.00x as fast as eager."
+    assert "0.900x to 4.00x" in said[2]
 
 
 def test_paste_says_what_the_strategy_does() -> None:

@@ -132,6 +132,15 @@ def test_the_interval_and_the_promise_agree() -> None:
         assert ("a" in race.faster) is (ends[1] < 1.0)
 
 
+def test_one_degree_of_freedom_shows_nothing() -> None:
+    race = race_of([("a", -1.0), ("a", -1.001)])
+    assert race.against_eager("a")[1] is None
+    assert race.faster == set()
+    race = race_of([("b", 0.1), ("b", 0.101), ("a", -1.0), ("a", -1.001)])
+    assert race.against_eager("a")[1] is not None
+    assert race.faster == {"a"}
+
+
 def test_one_trial_far_ahead_is_taken_and_one_a_little_ahead_is_not() -> None:
     assert race_of([("a", -0.3)]).choice() == "a"
     assert race_of([("a", -0.05)]).choice() == "eager"
