@@ -58,7 +58,7 @@ class MachineSteps:
         """The verdict of `gate` on the newest run, of too few runs for a history; None where it and the one
         before are not among these.
         """
-        runs = set(self.trials["run_id"].astype(str))
+        runs = set(self.trials["run_id"].unique())
         if len(runs) >= self.policy.history.fewest_runs or builds_interleaved(self.trials):
             return None
         newest, before, _ = newest_runs(database)

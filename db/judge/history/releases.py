@@ -68,8 +68,11 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
     Builds that took turns have no moment of change, so an event has no time: those of one release belong
     together by its build.
     """
-    columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
-    series = {(workload, strategy): series_id for workload, strategy, series_id in zip(*columns, strict=True)}
+    case = ["workload_id", "strategy_id"]
+    newest = trials[[*case, "series_id"]].drop_duplicates(case, keep="last").astype(str)
+    series = {
+        (workload, strategy): series_id for workload, strategy, series_id in newest.itertuples(index=False)
+    }
     for _, head, comparison, cases in release_comparisons(trials, compare):
         for row in comparison.rows:
             moved = row.verdict in MOVED and row.case.ids in cases

@@ -47,14 +47,14 @@ def show_changes(
     # What became of the cases, and the largest change or what latency did.
     said = () if newest is None else newest.sentences[:2]
     more = f" The newest run against the one before: {' '.join(said)}" if said else ""
-    marks = {
-        row["series_id"]: origin_mark_of(row)
-        for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
-    }
-    torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     if as_json:
         print_document(steps.document(more))
     else:
+        marks = {
+            row["series_id"]: origin_mark_of(row)
+            for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
+        }
+        torch = dict(trials[["build_id", "torch"]].drop_duplicates("build_id").astype(str).to_numpy())
         shown = [line for group in steps.groups for line in _lines(group, torch, marks)]
         print_lines([f"{steps.sentence}.{more}", *shown])
     if steps.is_worse:
