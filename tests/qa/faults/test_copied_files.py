@@ -111,7 +111,7 @@ def _expect_backups_whole(counts: Counter[tuple[str, str]], how_many: int) -> No
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(9000)
 def test_copies_at_random_moments(tmp_path: Path) -> None:
     _expect_backups_whole(_copies(tmp_path, _COPIES), _COPIES)
 
