@@ -103,7 +103,7 @@ def tolerance_of(built: Built, results: Leaves) -> float:
     """The workload's own tolerance, else its task's, else that of the coarsest dtype among the results."""
     if built.tolerance is not None:
         return built.tolerance
-    if built.task == TRAINING or any(name.startswith("weight") for name in results):
+    if built.task == TRAINING or any(name.startswith(("weight", "gradient")) for name in results):
         return _TRAINING_TOLERANCE
     floating = [tensor.dtype for tensor in _floating(results)]
     return max((_TOLERANCE.get(dtype, _REDUCED_TOLERANCE) for dtype in floating), default=0.0)
@@ -170,11 +170,14 @@ class _Runs:
             return derivatives.error_of(weight, gradient, loss, step)
 
     def _run(self, results: Leaves) -> None:
-        for _ in range(self.calls):
+        for call in range(self.calls):
             for number, batch in enumerate(_checked(self.built), 1):
                 of_batch = _results_of(self.built, self.call, batch)
                 suffix = "" if self.built.stream is None else f" of batch {number}"
                 results |= {name + suffix: value for name, value in of_batch.items()}
+            if call == 0:
+                # Those of later calls are of weights that an optimizer has moved, by rounding elsewhere.
+                results |= self.state.gradients()
 
 
 def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
@@ -438,16 +441,19 @@ def _is_plain_float32(value: Any) -> bool:
 
 
 def _scales(results: Leaves, task: str) -> dict[str, float]:
-    """The size each tensor is judged by: its largest element for training, 1 otherwise (upstream's rule)."""
-    if task != TRAINING:
-        return dict.fromkeys(results, 1.0)
+    """The size each tensor is judged by: its largest element for training and gradients, 1 otherwise
+    (upstream's rule).
+    """
     sizes = {
         name: _largest(value)
         for name, value in results.items()
-        if isinstance(value, torch.Tensor) and value.numel()
+        if isinstance(value, torch.Tensor)
+        and value.numel()
+        and (task == TRAINING or name.startswith(_GRADIENT_OF))
     }
     floor = _SMALLEST_GRADIENT * max(sizes.values(), default=0.0)
-    return {name: max(sizes.get(name, 0.0), floor) for name in results}
+    own = results if task == TRAINING else sizes
+    return dict.fromkeys(results, 1.0) | {name: max(sizes.get(name, 0.0), floor) for name in own}
 
 
 def _compared(

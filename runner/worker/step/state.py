@@ -165,6 +165,25 @@ class State:
         """Whether the content of large tensors is kept too."""
         for place in self._places:
             place.keep(is_large_kept=self.is_complete)
+        self._gradients = {
+            id(leaf): (leaf, leaf.grad, copied(leaf.grad))
+            for _, leaf in self._derived()
+            if leaf.grad is not None
+        }
+
+    def _derived(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """What a function that calls `backward()` leaves gradients on, by name; nothing of other steps."""
+        if not self._built.with_gradients or self._built.task == TRAINING:
+            return
+        for place in self._places:
+            for name, leaf in leaves(place.name, place.read()).items():
+                if isinstance(leaf, torch.Tensor) and leaf.is_leaf and leaf.requires_grad:
+                    yield name, leaf
+
+    def gradients(self) -> Leaves:
+        """Copies of the gradients that a function has left, by what they are of."""
+        found = ((name, leaf.grad) for name, leaf in self._derived())
+        return {f"gradient of {name}": copied(grad) for name, grad in found if grad is not None}
 
     def keep_written(self) -> list[str]:
         """Which weights were written since the state was taken, by calls that no optimizer belongs to, as of
@@ -251,6 +270,11 @@ class State:
             for place in self._places:
                 if (optimizers or place.name != _OPTIMIZER) and (weights or place.name != "weight"):
                     place.restore()
+            for _, leaf in self._derived():
+                _, gradient, content = self._gradients.get(id(leaf), (leaf, None, None))
+                if gradient is not None and content is not None:
+                    gradient.copy_(content)
+                leaf.grad = gradient
 
 
 _SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {

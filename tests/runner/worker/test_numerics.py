@@ -141,6 +141,42 @@ def test_gradients_that_rounding_hides_are_said_not_to_be_compared():
     assert numerics_sentence(Numerics.model_validate(found)) == said
 
 
+def whole_step(*, optimizes):
+    """A function that leaves gradients on its model and never empties them."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        loss = model(x).square().mean() / 100
+        loss.backward()
+        if optimizes:
+            optimizer.step()
+        return loss
+
+    return Built(step, (torch.randn(8, 16),), "function", with_gradients=True), model
+
+
+@pytest.mark.parametrize("optimizes", [True, False])
+def test_gradients_that_a_function_leaves_are_put_back_and_compared_by_their_own_size(optimizes):
+    built, model = whole_step(optimizes=optimizes)
+    found, message = judged(built)
+    assert (found["status"], message) == ("pass", None)
+    assert all(each.grad is None for each in model.parameters())
+
+    def wrong(step):
+        def call(x):
+            loss = step(x)
+            model[0].weight.grad.mul_(0.9)
+            return loss
+
+        return call
+
+    found, message = judged(built, wrong)
+    assert found["status"] == "fail"
+    assert message.startswith("The compiled gradient of weight 0.weight is wrong")
+
+
 def test_random_numbers_that_do_not_repeat_fail():
     generator = torch.Generator()
     found, message = judged(
