@@ -76,6 +76,9 @@ def notes_of(parts: Parts) -> dict[str, str]:
     growth = None if parts.memory is None else parts.memory.growth_bytes_per_call
     if growth:
         found["growth"] = f"the process grows by {size(growth)} a call"
+    pools = None if parts.memory is None else parts.memory.graph_pool_bytes
+    if pools:
+        found["pools"] = f"its peak memory has {size(pools)} of whole CUDA graph pools, eager's only tensors"
     state = None if parts.sampling is None else parts.sampling.state
     if state is not None and state.first_length is not None and state.last_length is not None:
         lengths = f"{count(state.first_length)} to {count(state.last_length)} {state.unit}"
@@ -101,6 +104,7 @@ _RANKED = (
         "full",
         "growth",
         "imprecise",
+        "pools",
     ),
     *("skipped", "warnings", "missed", "bypassed", "operations"),
 )

@@ -218,6 +218,9 @@ class Memory(Record):
     """Of one warm step, in bytes; null where torch does not tell."""
     peak_reserved_bytes: Bytes | None = None
     """What the caching allocator held in that step, CUDA graph pools included, in bytes; null on a CPU."""
+    graph_pool_bytes: Bytes | None = None
+    """Of `peak_bytes`: the pools of CUDA graphs, whole segments of the allocator, where eager's peak has what
+    its tensors take; null without such a pool."""
     peak_with_compile_bytes: Bytes | None = None
     """Of the first compiled call, compiling and autotuning included, in bytes; null for eager."""
     peak_rss_bytes: Bytes | None = None

@@ -102,7 +102,7 @@ def _peak_of(
             if not is_ours(error):
                 raise
             traceback.print_exc()
-    return {"bytes": None, "reserved": None}
+    return {"bytes": None, "reserved": None, "pools": None}
 
 
 def _held_of(progress: Progress, sides: _Held) -> dict[str, Any]:

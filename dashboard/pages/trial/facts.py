@@ -128,6 +128,11 @@ def memory_pairs(memory: Memory) -> dict[str, str | None]:
     )
     return {
         "Peak while running": units.size(memory.peak_bytes),
+        **(
+            {"In pools of CUDA graphs, whole": units.size(memory.graph_pool_bytes)}
+            if memory.graph_pool_bytes
+            else {}
+        ),
         "Peak of eager": units.size(memory.control_peak_bytes),
         "Memory ratio (eager / this)": units.ratio(ratio),
         "Peak reserved": units.size(memory.peak_reserved_bytes),

@@ -167,6 +167,7 @@ def memory_texts(memory: Memory) -> Facts:
     """The peaks that are known; the peak of the process where nothing closer is."""
     named = [
         ("peak memory", memory.peak_bytes),
+        ("  in pools of CUDA graphs", memory.graph_pool_bytes),
         ("  of eager", memory.control_peak_bytes),
         ("  with compilation", memory.peak_with_compile_bytes),
         ("  reserved", memory.peak_reserved_bytes),

@@ -103,7 +103,8 @@ def peak_growth(sizes: list[int]) -> int:
 def step_peak(
     variant: Variant, device: torch.device, others: list[Variant], *, owns_graphs: bool = True
 ) -> dict[str, int | None]:
-    """Peak of one warm step, `bytes` and `reserved`, without what only the `others` hold.
+    """Peak of one warm step, `bytes` and `reserved`, without what only the `others` hold; `pools` is what of
+    `bytes` are pools of CUDA graphs.
 
     On a GPU from the caching allocator, without the workspace that torch keeps for cuBLAS; where `variant`
     `owns_graphs` with the whole pools of CUDA graphs, that workspace in them included, else without them. On
@@ -116,7 +117,7 @@ def step_peak(
         # A training step releases the gradients it found before it makes new ones.
         held = resident_bytes(variant)
         peak = None if sizes is None or held is None else held + peak_growth(sizes)
-        return {"bytes": peak, "reserved": None}
+        return {"bytes": peak, "reserved": None, "pools": None}
     with grad_context(variant.built):
         # The workspace of cuBLAS is there from now on: with the step before it may have been given back.
         variant.step()
@@ -129,12 +130,14 @@ def step_peak(
     pools = graph_pools(device)
     del result
     peak, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
-    peak += (pools.total_bytes if owns_graphs else 0) - pools.allocated_bytes
+    owned = pools.total_bytes if owns_graphs else 0
+    peak += owned - pools.allocated_bytes
     foreign = [_own_bytes(other, variant, pools) for other in others]
     known = [each for each in foreign if each is not None]
     if len(known) < len(foreign):
-        return {"bytes": None, "reserved": reserved}
-    return {"bytes": peak - sum(known) - _workspace_bytes(device), "reserved": reserved}
+        return {"bytes": None, "reserved": reserved, "pools": None}
+    peak -= sum(known) + _workspace_bytes(device)
+    return {"bytes": peak, "reserved": reserved, "pools": owned or None}
 
 
 @dataclass(frozen=True)
@@ -304,6 +307,7 @@ def memory_record(
         "growth_bytes_per_call": growth,
         "peak_bytes": own["bytes"],
         "peak_reserved_bytes": own["reserved"],
+        "graph_pool_bytes": own["pools"],
         "peak_with_compile_bytes": with_compile,
         "peak_rss_bytes": peak_rss,
         "control_peak_bytes": None if control is None else control["bytes"],

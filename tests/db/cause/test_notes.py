@@ -48,6 +48,10 @@ def sampled(reached: float) -> SamplingFacts:
             Parts("cold", memory=Memory(growth_bytes_per_call=16_384.0)),
             "the process grows by 16.0 KiB a call",
         ),
+        (
+            Parts("cold", memory=Memory(peak_bytes=24 << 20, graph_pool_bytes=22 << 20)),
+            "its peak memory has 22.0 MiB of whole CUDA graph pools, eager's only tensors",
+        ),
         (Parts("cold", sampling=sampled(0.14)), "median known to ±14.0 % only"),
         (
             parts(skipped_frames=["forward (model.py:12) in a loop", "b (c.py:1)"]),

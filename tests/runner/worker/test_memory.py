@@ -73,6 +73,30 @@ def test_the_pools_of_cuda_graphs_are_held_as_a_whole(monkeypatch):
     assert held == [False, False, True, False, True]
 
 
+def test_what_of_a_peak_are_pools_of_graphs_is_told_beside_it(monkeypatch):
+    """Tensors have 30 MiB at the peak, 4 of them in the pools of 22 MiB, which eager does not own."""
+    names = ("device", "segment_pool_id", "address", "total_size", "allocated_size")
+    segments = [(0, (0, 0), 0, 64 * MIB, 26 * MIB), (0, (0, 1), 64 * MIB, 22 * MIB, 4 * MIB)]
+    snapshot = [dict(zip(names, each, strict=True)) for each in segments]
+    simulated = {
+        "memory_snapshot": lambda: snapshot,
+        "max_memory_allocated": lambda _: 30 * MIB,
+        "max_memory_reserved": lambda _: 86 * MIB,
+        "memory_allocated": lambda _: 26 * MIB,
+    }
+    ignored = dict.fromkeys(("synchronize", "empty_cache", "reset_peak_memory_stats"), lambda *_: None)
+    for name, value in (simulated | ignored).items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(memory, "clear_cublas_workspaces", lambda: True)
+    variant = make_variant(Built(lambda x: x + 1, (torch.ones(8),), "function"))
+    device = torch.device("cuda:0")
+    found = [memory.step_peak(variant, device, [], owns_graphs=owns) for owns in (True, False)]
+    assert found == [
+        {"bytes": 48 * MIB, "reserved": 86 * MIB, "pools": 22 * MIB},
+        {"bytes": 26 * MIB, "reserved": 86 * MIB, "pools": None},
+    ]
+
+
 def test_shared_storage_counts_once():
     x = torch.ones(MIB // 4)
     variant = make_variant(Built(lambda a, b: a, (x, x.view(2, -1)), "function"))
