@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,15 +19,17 @@ from compilewatch.db.interchange.files.options import (
     ImportOptions,
     StatedDevice,
     StatedStrategy,
+    meant_words,
     package_versions,
     past,
+    rows_wanted,
     torch_version,
 )
-from compilewatch.db.interchange.read.importing import AUTO, ImportReport, import_uploads
+from compilewatch.db.interchange.read.importing import AUTO, ImportReport, Writing, import_uploads
 from compilewatch.db.interchange.sources.csv_mapping import UnmappedError, not_used
 from compilewatch.db.records.sample_blobs import percentile_ns
 from compilewatch.db.records.trial import Task, Trial
-from compilewatch.db.units import plural
+from compilewatch.db.units import count, plural
 
 LARGEST_MB = 16
 MOST_FILES = 20
@@ -47,6 +50,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "label": ("Name of the run", "nightly with our patch"),
     "workload": ("Workload of a CSV, or model of a server", "llama-8b"),
     "latency": ("Metric of the file that is the latency", "avg_inference_latency(ms)"),
+    "where": ("Only rows of a CSV with", "metric_name=speed, pass=forward"),
+    "words": ("What a word for a strategy means", "our fast path=default"),
     "packages": ("Versions of libraries", "transformers=4.57.1, timm=1.0.20"),
     "batch_size": ("Batch size", "8"),
     "cuda": ("CUDA version", "13.0"),
@@ -58,9 +63,27 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 }
 # Asked of every file: no format says them, and a name helps to find the results again.
 ALWAYS = ("machine", "label")
+# What is to become of the results, by what it is called.
+WRITINGS = {
+    Writing.ADD: "Add what is new",
+    Writing.REPLACE: "Replace what was imported of the same runs and cases",
+    Writing.REMOVE: "Take out what the same files brought",
+}
 # What a file may lack and still come in.
 MORE = (
-    *("workload", "latency", "packages", "batch_size", "cuda", "driver", "python", "suite", "job"),
+    *(
+        "workload",
+        "latency",
+        "where",
+        "words",
+        "packages",
+        "batch_size",
+        "cuda",
+        "driver",
+        "python",
+        "suite",
+        "job",
+    ),
     "pair_key",
 )
 
@@ -69,18 +92,19 @@ MORE = (
 class Upload:
     """Files as uploaded, and what is known about them; `facts` are by field of ImportOptions, as typed.
 
-    `meanings` are the fields that columns of a CSV mean, by column.
+    `meanings` are the fields that columns of a CSV mean, by column, `writing` what becomes of the results.
     """
 
     files: Mapping[str, bytes]
     format: str
     facts: Mapping[str, str]
     meanings: Mapping[str, str] = field(default_factory=dict)
+    writing: Writing = Writing.ADD
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What an upload would bring: `rows` are the first trials, `missing` the facts that it lacks.
+    """What an upload would bring, and take out: `rows` are the first trials, `missing` the questions to ask.
 
     `unmapped` are the columns of which it must be said what they mean, `unused` those that bring nothing and
     of which it may be said; each with its first cell. `problems` are sentences; a file with one brings
@@ -91,6 +115,7 @@ class Preview:
     rows: pd.DataFrame
     new: int
     known: int
+    removed: int
     problems: tuple[str, ...]
     missing: tuple[str, ...]
     unmapped: Mapping[str, str]
@@ -112,25 +137,42 @@ class Preview:
         return len(self.unused) <= MOST_COLUMNS
 
     @property
+    def changes_nothing(self) -> bool:
+        return not (self.new or self.removed)
+
+    @property
     def sentence(self) -> str:
-        """How many trials are new and how many known."""
+        """How many trials are new, how many known and how many would go."""
+        if self.upload.writing is Writing.REMOVE:
+            return f"Would take out {plural(self.removed, 'trial')}"
+        replaced = f" in place of {count(self.removed)}" if self.removed else ""
         known = f", {plural(self.known, 'trial')} known already" if self.known else ""
-        return f"{plural(self.new, 'new trial')}{known}"
+        return f"Would bring in {plural(self.new, 'new trial')}{replaced}{known}"
 
 
-def files_of(uploaded: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files by base name. Raises CompilewatchError where they are too many or too large."""
+def files_of(uploaded: Sequence[tuple[str, bytes]]) -> dict[str, bytes]:
+    """The files by base name. Raises CompilewatchError where they are too many or too large, and where two of
+    one name differ, which would be each other's partner or none.
+    """
     if len(uploaded) > MOST_FILES:
         raise CompilewatchError(
             f"{plural(len(uploaded), 'file')} at once, and the limit is {MOST_FILES}.",
             "Pack them into one zip.",
         )
-    if sum(map(len, uploaded.values())) > LARGEST_MB * 2**20:
+    if sum(len(data) for _, data in uploaded) > LARGEST_MB * 2**20:
         raise CompilewatchError(
             f"These files have more than {LARGEST_MB} MiB together.",
             "Compress them, or use `compilewatch import` on the server.",
         )
-    return {name.replace("\\", "/").rpartition("/")[2] or "upload": data for name, data in uploaded.items()}
+    files: dict[str, bytes] = {}
+    for path, data in uploaded:
+        name = path.replace("\\", "/").rpartition("/")[2] or "upload"
+        if files.setdefault(name, data) != data:
+            raise CompilewatchError(
+                f"Two files are called {name} and differ.",
+                "Import them one after the other, or pack their folders into one zip.",
+            )
+    return files
 
 
 def preview(url: str, upload: Upload) -> Preview:
@@ -142,6 +184,8 @@ def preview(url: str, upload: Upload) -> Preview:
     for error in report.errors:
         if isinstance(error, MissingFactError):
             missing |= dict.fromkeys(error.fields)
+        elif not isinstance(error, UnmappedError):
+            missing |= dict.fromkeys(name for name in _named(error.next_step or "") if name in QUESTIONS)
         if isinstance(error, UnmappedError) and len(error.columns) <= MOST_COLUMNS:
             unmapped |= error.columns
         problems.append(_problem(error))
@@ -153,11 +197,12 @@ def preview(url: str, upload: Upload) -> Preview:
         frame,
         report.new,
         report.known,
+        report.removed,
         tuple(problems),
         tuple(missing),
         unmapped,
         unused,
-        tuple(note for file in report.files for note in file.notes)[:_MOST_NOTES],
+        tuple(_for_a_page(note) for file in report.files for note in file.notes)[:_MOST_NOTES],
     )
 
 
@@ -170,21 +215,33 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
         return str(error), False
     REFRESH_THROTTLE.catch_up()
     known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
+    replaced = f" in place of {count(report.removed)}" if report.removed else ""
+    done = f"Brought in {plural(report.new, 'new trial')}{replaced}.{known}"
+    if upload.writing is Writing.REMOVE:
+        done = f"Took out {plural(report.removed, 'trial')}."
     problems = list(map(_problem, report.errors))
-    return " ".join([f"Brought in {plural(report.new, 'new trial')}.{known}", *problems]), not problems
+    return " ".join([done, *problems]), not problems
 
 
 def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
     options = replace(options_of(upload.facts), meanings=_meanings_of(upload.meanings))
     with open_database(url) as database:
         return import_uploads(
-            database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
+            database,
+            upload.files,
+            format=upload.format or AUTO,
+            options=options,
+            dry_run=dry_run,
+            writing=upload.writing,
         )
+
+
+_PAIRS = {"packages": package_versions, "where": rows_wanted, "words": meant_words}
 
 
 def options_of(facts: Mapping[str, str]) -> ImportOptions:
     """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
-    version of torch or of libraries, batch size, kind of device, task or strategy.
+    version of torch or of libraries, batch size, kind of device, task or strategy, and no NAME=VALUE.
     """
     answers: dict[str, Any] = {name: " ".join(text.split()) for name, text in facts.items() if text.strip()}
     for name, text in answers.items():
@@ -199,8 +256,9 @@ def options_of(facts: Mapping[str, str]) -> ImportOptions:
                     f"There is no {name} {answers[name]}.", f"Name one of {', '.join(words)}."
                 )
             answers[name] = words(answers[name])
-    if "packages" in answers:
-        answers["packages"] = package_versions(answers["packages"].split(","))
+    for name, pairs in _PAIRS.items():
+        if name in answers:
+            answers[name] = pairs(answers[name].split(","))
     if "batch_size" in answers:
         answers["batch_size"] = _batch_size(answers["batch_size"])
     if "torch" in answers:
@@ -237,9 +295,37 @@ def _moment(text: str) -> datetime:
     return past((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))
 
 
+# Options by the field of ImportOptions that they fill, where it has another name.
+_FIELDS = {"package": "packages", "map": "words"}
+_OPTION = re.compile(r"(`[^`]*`)|--([a-z]+(?:-[a-z]+)*)")
+
+
+def _named(step: str) -> Iterator[str]:
+    """The fields that the options in a next step fill."""
+    for match in _OPTION.finditer(step):
+        if match[2]:
+            yield _FIELDS.get(match[2], match[2].replace("-", "_"))
+
+
+def _for_a_page(step: str) -> str:
+    """A next step in the words of the form, which has a field for an option; commands stay as they are."""
+
+    def field_of(match: re.Match[str]) -> str:
+        name = next(_named(match[0]), "")
+        labels = {"column": "What the columns mean", "format": "Format", "replace": WRITINGS[Writing.REPLACE]}
+        label = QUESTIONS[name][0] if name in QUESTIONS else labels.get(name)
+        return (
+            match[0]
+            if label is None
+            else f"\N{LEFT DOUBLE QUOTATION MARK}{label}\N{RIGHT DOUBLE QUOTATION MARK}"
+        )
+
+    return _OPTION.sub(field_of, step)
+
+
 def _problem(error: CompilewatchError) -> str:
     """An error with the next step for a page, which has fields instead of options."""
-    step = error.next_step
+    step = _for_a_page(error.next_step or "")
     if isinstance(error, UnmappedError):
         step = "Say above what its columns mean, and look again."
         if len(error.columns) > MOST_COLUMNS:

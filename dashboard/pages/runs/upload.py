@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -13,10 +13,10 @@ from compilewatch.dashboard.render import elements, streamlit_parts
 from compilewatch.dashboard.render import forms as telling
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write import uploading
-from compilewatch.dashboard.write.uploading import QUESTIONS, Preview, Upload
+from compilewatch.dashboard.write.uploading import QUESTIONS, WRITINGS, Preview, Upload
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import AUTO
+from compilewatch.db.interchange.read.importing import AUTO, Writing
 from compilewatch.db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
 
 _PAGE = "import"
@@ -51,12 +51,17 @@ def draw() -> None:
             help="Both halves of a pair belong together: performance and accuracy, report and config.",
         )
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
-        answers = {name: _question(name) for name in (*state.get(_QUESTIONS, ()), *uploading.ALWAYS)}
+        writing = st.selectbox(
+            "What to do", list(WRITINGS), format_func=WRITINGS.__getitem__, key="import-do"
+        )
+        asked = dict.fromkeys((*state.get(_QUESTIONS, ()), *uploading.ALWAYS))
+        answers = {name: _question(name) for name in asked}
         with st.expander("What else the files may not say"):
-            answers |= {name: _question(name) for name in uploading.MORE}
+            answers |= {name: _question(name) for name in uploading.MORE if name not in asked}
         meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Preview", icon=":material/preview:"):
-            _look({file.name: file.getvalue() for file in uploaded}, chosen, answers, meanings)
+            files = [(file.name, file.getvalue()) for file in uploaded]
+            _look(files, chosen, answers, meanings, writing)
             preview = state.get(_PREVIEW)
     if preview is not None:
         _show(preview)
@@ -99,7 +104,11 @@ def _names(column: str) -> list[str]:
 
 
 def _look(
-    files: Mapping[str, bytes], chosen: str, answers: Mapping[str, str], meanings: Mapping[str, str]
+    files: Sequence[tuple[str, bytes]],
+    chosen: str,
+    answers: Mapping[str, str],
+    meanings: Mapping[str, str],
+    writing: Writing,
 ) -> None:
     """Find out what the files would bring; what they do not say is asked from now on."""
     state = st.session_state
@@ -109,9 +118,8 @@ def _look(
         return
     try:
         require(Role.EDITOR)
-        preview = uploading.preview(
-            database_url(), Upload(uploading.files_of(files), chosen, answers, meanings)
-        )
+        upload = Upload(uploading.files_of(files), chosen, answers, meanings, writing)
+        preview = uploading.preview(database_url(), upload)
     except CompilewatchError as error:
         st.warning(escaped(str(error)), icon=":material/report:")
         return
@@ -141,18 +149,18 @@ def _show(preview: Preview) -> None:
             "The first trials of every uploaded file, as they would be stored",
             preview.rows,
             _ROWS,
-            f"Would bring in {preview.sentence}",
+            preview.sentence,
             "The first rows of each file:",
         )
         streamlit_parts.draw((rows,))
         with st.container(horizontal=True):
             st.button(
-                "Import",
+                "Take out" if preview.upload.writing is Writing.REMOVE else "Import",
                 type="primary",
                 icon=":material/check:",
                 on_click=_bring_in,
                 args=(preview.upload,),
-                disabled=preview.new == 0,
+                disabled=preview.changes_nothing,
                 key="import-yes",
             )
             st.button("Cancel", icon=":material/close:", on_click=_forget, key="import-no")

@@ -143,3 +143,31 @@ def package_versions(texts: Iterable[str]) -> dict[str, str]:
             )
         versions[name] = version
     return versions
+
+
+def rows_wanted(texts: Iterable[str]) -> dict[str, str]:
+    """By column what the wanted rows of a CSV hold in it, of what was typed as COLUMN=VALUE. Raises
+    ConfigError for what is no such pair, and for a column with two values.
+    """
+    wanted: dict[str, str] = {}
+    for text in texts:
+        column, equals, value = (part.strip() for part in text.partition("="))
+        if not (column and equals) or wanted.setdefault(column, value) != value:
+            raise ConfigError(
+                f"{text or 'Nothing'} names no column, or one that is named with another value.",
+                "Write it as metric_name=speed.",
+            )
+    return wanted
+
+
+def meant_words(texts: Iterable[str]) -> dict[str, str]:
+    """Strategy by word, of what was typed as WORD=STRATEGY. Raises ConfigError for what is no such pair."""
+    words: dict[str, str] = {}
+    for text in texts:
+        word, _, strategy = (part.strip() for part in text.rpartition("="))
+        if not (word and strategy):
+            raise ConfigError(
+                f"{text or 'Nothing'} has no word or no strategy.", 'Write it as "our fast path=compiled".'
+            )
+        words[word] = strategy
+    return words

@@ -83,6 +83,11 @@ class ImportReport:
         return sum(file.known for file in self.files)
 
     @property
+    def removed(self) -> int:
+        """Trials that were taken out, of all files."""
+        return sum(file.removed for file in self.files)
+
+    @property
     def errors(self) -> tuple[CompilewatchError, ...]:
         """Why files brought nothing, in their order."""
         return tuple(file.error for file in self.files if file.error)
@@ -143,9 +148,10 @@ def import_uploads(
     format: str = AUTO,
     options: ImportOptions | None = None,
     dry_run: bool = False,
+    writing: Writing = Writing.ADD,
 ) -> ImportReport:
     """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
-    with _Import(db, format, options or ImportOptions(), dry_run=dry_run) as files:
+    with _Import(db, format, options or ImportOptions(), dry_run=dry_run, writing=writing) as files:
         reports = [files.read(name, uploads) for name in uploads]
     return ImportReport(tuple(reports), dry_run)
 

@@ -76,7 +76,7 @@ class ResultsOfOneMoment:
         raise RecordError(
             f"{one_line(self._files[mine], 1_000)}: has other results of {plural(cases, 'case')} than "
             f"{one_line(self._files[theirs], 1_000)}, and one moment was named for both.",
-            "Name the moment of each with --measured-at, or keep them apart with a --label each"
+            "Import each on its own, with its moment (--measured-at) or a name that keeps it apart (--label)"
             + (", or put it in place of that with --replace." if theirs == 0 else "."),
         )
 

@@ -17,8 +17,10 @@ from compilewatch.db.interchange.files.options import (
     ImportOptions,
     StatedDevice,
     StatedStrategy,
+    meant_words,
     package_versions,
     past,
+    rows_wanted,
     torch_version,
 )
 from compilewatch.db.interchange.read.importing import AUTO, FileReport, ImportReport, Writing, import_paths
@@ -143,9 +145,9 @@ def import_(
         workload=workload,
         latency=latency,
         columns=_columns(column),
-        where=_rows(where),
+        where=rows_wanted(where or ()),
         usual_columns=settings.csv_columns,
-        words=_words(map_),
+        words=meant_words(map_ or ()),
         torch=torch_version(torch) if torch is not None else None,
         cuda=cuda,
         driver=driver,
@@ -306,32 +308,6 @@ def _columns(options: list[str] | None) -> dict[str, str]:
     return columns
 
 
-def _rows(options: list[str] | None) -> dict[str, str]:
-    """From what was typed: column -> what it holds in the rows that are wanted."""
-    wanted: dict[str, str] = {}
-    for text in options or []:
-        column, equals, value = (part.strip() for part in text.partition("="))
-        if not (column and equals) or wanted.setdefault(column, value) != value:
-            raise CompilewatchError(
-                f"--where {text} names no column, or one that is named with another value.",
-                "Write it as --where metric_name=speed.",
-            )
-    return wanted
-
-
-def _words(options: list[str] | None) -> dict[str, str]:
-    """From what was typed: word -> strategy."""
-    words: dict[str, str] = {}
-    for text in options or []:
-        word, _, strategy = (part.strip() for part in text.rpartition("="))
-        if not (word and strategy):
-            raise CompilewatchError(
-                f"--map {text} has no word or no strategy.", 'Write it as --map "our fast path=compiled".'
-            )
-        words[word] = strategy
-    return words
-
-
 def _print(report: ImportReport, writing: Writing, *, as_json: bool) -> int:
     """What came in, and on standard error each file that could not be read: then 2, else 0.
 
@@ -361,7 +337,8 @@ def _print_files(report: ImportReport, writing: Writing) -> None:
         replaced = f" in place of {count(file.removed)}" if file.removed else ""
         outcome = f"{verb} {plural(file.new, 'trial')}{replaced}{known}"
         if writing is Writing.REMOVE:
-            outcome = f"{takes} {plural(file.removed, 'trial')}"
+            nothing = "" if file.removed else ": with these options it brought none that is stored"
+            outcome = f"{takes} {plural(file.removed, 'trial')}{nothing}"
         typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {outcome}."))
         if report.dry_run:
             _print_first(file)

@@ -17,6 +17,7 @@ from compilewatch.dashboard.write.uploading import LARGEST_MB, Upload, files_of,
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import Writing
 from compilewatch.db.queries.trials import trials_frame
 from tests.builders import make_trial
 from tests.dashboard.conftest import texts
@@ -150,10 +151,10 @@ def test_pairs_and_archives_are_read_from_memory(url: str) -> None:
 
 def test_sizes_and_numbers_are_bounded() -> None:
     with pytest.raises(CompilewatchError, match="more than 16 MiB"):
-        files_of({"a": b"x", "b": bytes(LARGEST_MB * 2**20)})
+        files_of([("a", b"x"), ("b", bytes(LARGEST_MB * 2**20))])
     with pytest.raises(CompilewatchError, match="21 files"):
-        files_of({str(number): b"" for number in range(21)})
-    assert files_of({"C:\\results\\a.csv": b"1", "x/../b.csv": b"2", "": b"3"}) == {
+        files_of([(str(number), b"") for number in range(21)])
+    assert files_of([("C:\\results\\a.csv", b"1"), ("x/../b.csv", b"2"), ("", b"3")]) == {
         "a.csv": b"1",
         "b.csv": b"2",
         "upload": b"3",
@@ -185,3 +186,94 @@ def test_what_else_a_file_may_not_say_is_taken(url: str) -> None:
     for name, wrong in (("packages", "transformers"), ("batch_size", "0")):
         with pytest.raises(CompilewatchError, match=wrong):
             options_of({name: wrong})
+
+
+LONG = b"""model,mode,metric_name,value,unit
+bert,eager,speed,4,ms
+bert,eager,memory,900,MB
+bert,turbo,speed,2,ms
+bert,turbo,memory,800,MB
+"""
+MEANT = {"model": "workload", "mode": "strategy", "value": "latency_ms"}
+
+
+def test_what_the_command_takes_by_options_the_page_asks_for(url: str) -> None:
+    """Each refusal names the field that answers it, which stands open from then on."""
+    test = looked_at(page(), ("long.csv", LONG))
+    for box in test.selectbox:
+        if str(box.key).startswith("import-column-"):
+            box.set_value(MEANT.get(box.label.replace("\\", ""), ""))
+    test = looked_at(looked_at(test), **TOLD)
+    assert "metric_name: is memory here and speed above: two metrics" in texts(test)
+    only, meaning = (uploading.QUESTIONS[name][0] for name in ("where", "words"))
+    assert f"Choose one of them: \u201c{only}\u201d" in texts(test)
+    fields = [field.label for field in test.text_input if str(field.key).startswith("import-")]
+    assert fields.index(only) < fields.index("Name of the machine"), "it stands among what is asked"
+    test = looked_at(test, where="metric_name=speed")
+    assert "turbo is no word that is known" in texts(test)
+    assert f"Say what it means: \u201c{meaning}\u201d" in texts(test)
+    assert not any(option in texts(test) for option in ("--where", "--map")), "a page has no options"
+    test = looked_at(test, words="turbo=max-autotune")
+    assert not test.exception
+    assert "Would bring in 2 new trials" in texts(test)
+    test.button("import-yes").click().run()
+    with open_database(url, read_only=True) as database:
+        frame = trials_frame(database).set_index("strategy")
+    assert dict(frame["latency_ns"]) == {"eager": 4_000_000, "max-autotune": 2_000_000}
+
+
+def test_a_metric_is_named_as_the_latency_on_the_page(url: str) -> None:
+    record = {
+        "benchmark": {"name": "ExecuTorch", "mode": "inference", "dtype": "fp16"},
+        "model": {"name": "mv3", "backend": "xnnpack"},
+        "metric": {"name": "speed", "benchmark_values": [12.5]},
+    }
+    test = looked_at(page(), ("v3.json", json.dumps(record).encode()))
+    test = looked_at(test, **{name: TOLD[name] for name in ("torch", "device", "device_name", "measured_at")})
+    test = looked_at(test, latency="speed")
+    assert f"Name it: \u201c{uploading.QUESTIONS['latency'][0]}\u201d" in texts(test)
+    test = looked_at(test, latency="speed=ms")
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["latency_ms"]) == [12.5]
+
+
+@pytest.mark.parametrize("wrong", ["where", "words", "packages"])
+def test_what_is_no_pair_is_said(url: str, wrong: str) -> None:
+    test = looked_at(page(), ("table.csv", TABLE), **{wrong: "turbo"})
+    assert "turbo" in texts(test)
+    assert "Write" in texts(test)
+    assert stored(url) == 0
+
+
+def test_two_files_of_one_name_do_not_overwrite_each_other(url: str) -> None:
+    one, other = ("results.jsonl", lines("one")), ("results.jsonl", lines("two"))
+    test = looked_at(page(), one, other)
+    assert "Two files are called results.jsonl and differ. Import them one after the other" in texts(test)
+    assert stored(url) == 0
+    assert "Would bring in 1 new trial" in texts(looked_at(page(), one, one))
+
+
+def test_a_corrected_file_replaces_and_a_wrong_one_is_taken_out(url: str) -> None:
+    def done(latency_ms: float, choice: Writing) -> str:
+        table = f"workload,strategy,latency_ms\nbert,default,{latency_ms}\n".encode()
+        test = looked_at(page(), ("table.csv", table))
+        test.selectbox("import-do").set_value(choice)
+        test = looked_at(test, **TOLD)
+        said = texts(test)
+        test = test.button("import-yes").click().run()
+        assert not test.exception
+        return said + test.success[0].value
+
+    def latencies() -> list[float]:
+        with open_database(url, read_only=True) as database:
+            return list(trials_frame(database)["latency_ns"])
+
+    done(4, Writing.ADD)
+    said = done(8, Writing.REPLACE)
+    assert "Would bring in 1 new trial in place of 1" in said
+    assert "Brought in 1 new trial in place of 1." in said
+    assert latencies() == [8_000_000]
+    said = done(8, Writing.REMOVE)
+    assert "Would take out 1 trial" in said
+    assert "Took out 1 trial." in said
+    assert latencies() == []
