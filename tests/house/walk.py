@@ -48,7 +48,7 @@ EXCUSED = {
 # What a verdict, a failed trial or a warning ends with is a result; anything else has to end with 0.
 RESULTS = {r"compilewatch (compare|gate|history|run)\b": {0, 1, 2}, r"compilewatch doctor\b": {0, 1}}
 SERVES = re.compile(r"make (up|demo)|compilewatch (dashboard|schedule)\b(?! (list|pause|resume))")
-MEASURES = re.compile(r"compilewatch (run|doctor|reproduce)\b|make up")
+MEASURES = re.compile(r"compilewatch (run|advise|doctor|reproduce)\b|make up")
 MADE = {
     "ID": re.compile(r"^([0-9A-Za-z_-]{20,})$", re.MULTILINE),
     "01KA8Z7Q3V5T2M9N4R6S8W0XYZ": re.compile(r"\b(01[0-9A-Z]{24})\b"),
