@@ -141,8 +141,11 @@ def _starts(document: Mapping[str, Any]) -> Iterator[str]:
         yield document["pays_off"]
     figures = document["figures"]
     eager, cold, warm = (figures.get(name) for name in ("eager", "cold", "warm"))
-    if cold and eager:
-        first = "first_result_ns"
+    first = "first_result_ns"
+    if eager and document["choice"] == EAGER.name:
+        yield f"Its first result comes after {duration(eager[first])}."
+        yield f"A step's peak memory is {size(eager['peak_bytes'])}."
+    elif cold and eager:
         filled = f", {duration(warm[first])} from filled ones" if warm and warm[first] else ""
         yield (
             f"Its first result comes after {duration(cold[first])} from empty caches{filled}; "

@@ -259,6 +259,14 @@ def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
     assert "Run: " in ended.stderr
 
 
+def test_of_eager_its_own_start_is_said_once(made_up: MadeUp, tmp_path: Path) -> None:
+    made_up.speedup = {}
+    ended = in_this_process("advise", "encoder", "--minutes", "120", cwd=tmp_path)
+    assert "encoder: stay eager." in ended.stdout
+    assert ended.stdout.count("first result") == ended.stdout.count("peak memory") == 1
+    assert "eager's" not in ended.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
