@@ -1,7 +1,8 @@
-"""A verdict seen again: what is measured again, and what a later row makes of one that is recorded.
+"""A verdict seen again: what is measured again, what fresh trials show of it, and what a later row makes of
+one that is recorded or accepted.
 
 Each rule takes rows that `db.judge.decide` decided. What becomes of a recorded regression by them is
-`db.judge.compare.recorded_regressions`.
+`db.judge.compare.recorded_regressions`, of a suspicion `db.judge.compare.confirmation`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from compilewatch.db.columns.metrics import is_counted
 from compilewatch.db.judge.decide import TIMED, counts_as, counts_as_regression, is_worse
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.vocabulary import CauseClass, Verdict
@@ -32,6 +34,23 @@ def is_measured_again(row: Row, policy: Policy, *, undecided: bool = False) -> b
     if row.verdict is not Verdict.INCONCLUSIVE:
         return False
     return row.suspected or (undecided and _moved_enough(row, policy))
+
+
+def needs_no_confirmation(row: Row) -> bool:
+    """Counts that are the same in every trial of a side are facts, not estimates."""
+    return is_counted(row.metric) and not row.suspected
+
+
+def is_reproduced(row: Row, policy: Policy) -> bool | None:
+    """Whether `row`, judged on fresh trials alone, shows again what was suspected; None where too few of them
+    arrived to say so.
+
+    They alone decide: the luck that made a case suspicious is not counted twice.
+    """
+    if counts_as_regression(row):
+        return True
+    is_comparable = row.verdict is Verdict.INCONCLUSIVE or is_decided_otherwise(row)
+    return False if is_comparable and min(row.trials) >= policy.minimum_trials else None
 
 
 def _moved_enough(row: Row, policy: Policy) -> bool:
@@ -69,7 +88,7 @@ def is_same_step(row: Row, known: Row) -> bool:
     return new <= old * (1.0 + _SAME_STEP_WITHIN)
 
 
-def is_within_accepted(row: Row, accepted: Row) -> bool:
+def _is_within(row: Row, accepted: Row) -> bool:
     """Whether it moved the same way as what somebody accepted, and no further than the far end of the
     interval of then; without a number on either side, to the same end.
     """
@@ -78,6 +97,16 @@ def is_within_accepted(row: Row, accepted: Row) -> bool:
     ends = [math.log1p(max(each, -0.999)) for each in (accepted.change, *(accepted.interval or ()))]
     most = max(end / accepted.log_change for end in ends) * abs(accepted.log_change)
     return row.log_change * accepted.log_change > 0 and abs(row.log_change) <= most
+
+
+def is_within_accepted(rows: Sequence[Row], accepted: Sequence[Row]) -> bool:
+    """Whether `rows`, of one event and the one first that speaks for it, show no more than was `accepted` of
+    the case: up to the far end of the interval of then, in every metric that was seen then.
+    """
+    seen = {row.metric: row for row in accepted}
+    counted = [row for row in rows if counts_as_regression(row)]
+    is_seen = bool(counted) and counted[0].metric in seen
+    return is_seen and all(_is_within(row, seen[row.metric]) for row in counted if row.metric in seen)
 
 
 def once_accepted(row: Row) -> Row:

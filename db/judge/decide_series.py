@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compilewatch.db.judge.decide import MOVED, TIMES, direction, machine_explains, overall_verdict
@@ -58,22 +59,33 @@ def standing_change(events: Iterable[ChangeEvent]) -> ChangeEvent | None:
     return max(sure, key=lambda event: event.index, default=None)
 
 
-def decide_end(
-    events: Sequence[ChangeEvent], *, drift: Verdict | None, release: Row | None, by_release: bool
-) -> Verdict:
-    """What stands at the end of a series of runs enough: regressed where its last change, its drift or its
-    last release is one, else unchanged. Where builds took turns (`by_release`), the last release decides.
+@dataclass(frozen=True)
+class End:
+    """What is known at the end of a series: the `events` of its last stretch and its `drift`, the verdicts on
+    its last `release` and on the `newest` run against the one before, the number of `runs` in time. Where
+    `by_release`, builds took turns and there are too few other runs.
     """
-    if by_release and release is not None:
-        return release.verdict
-    last = standing_change(events)
-    ends = (last and last.verdict, drift, release and release.verdict)
+
+    events: Sequence[ChangeEvent]
+    drift: Verdict | None
+    release: Row | None
+    newest: Row | None
+    runs: int
+    by_release: bool
+
+
+def decide_end(end: End, policy: Policy) -> Verdict:
+    """What stands at the end of a series: of builds that took turns what the last release is; of too few runs
+    what the newest is; else regressed where the last change, the drift or the last release is one, and
+    unchanged without.
+    """
+    if end.by_release and end.release is not None:
+        return end.release.verdict
+    if end.runs < policy.history.fewest_runs:
+        return Verdict.INCONCLUSIVE if end.newest is None else overall_verdict([end.newest], policy)
+    last = standing_change(end.events)
+    ends = (last and last.verdict, end.drift, end.release and end.release.verdict)
     return Verdict.REGRESSED if Verdict.REGRESSED in ends else Verdict.UNCHANGED
-
-
-def decide_newest(newest: Row | None, policy: Policy) -> Verdict:
-    """What stands at the end of a series of too few runs: the verdict on the newest, by the one before."""
-    return Verdict.INCONCLUSIVE if newest is None else overall_verdict([newest], policy)
 
 
 def as_direction(event: ChangeEvent) -> Verdict:

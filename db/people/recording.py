@@ -20,12 +20,10 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     events_of_rows,
     follow_up,
     freeze,
-    is_accepted_by,
-    needs_no_confirmation,
     side_keys,
 )
 from compilewatch.db.judge.decide import counts_as_regression
-from compilewatch.db.judge.decide_again import is_same_step
+from compilewatch.db.judge.decide_again import is_same_step, is_within_accepted, needs_no_confirmation
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.people.regressions import find_regression, newest_revisions, states_of
 from compilewatch.db.records.people import ACCEPTED, BY_THE_JUDGE, NotificationState, TriageState
@@ -84,7 +82,9 @@ def record_comparison(
             known = standing.get(subject)
             if known is None and any(is_same_step(rows[0], each.row) for each in elsewhere.get(subject, ())):
                 continue
-            if known is None and any(is_accepted_by(rows, each) for each in accepted.get(subject, ())):
+            if known is None and any(
+                is_within_accepted(rows, each.rows) for each in accepted.get(subject, ())
+            ):
                 continue
             row = rows[0]
             if known is not None and not counts_as_regression(row):

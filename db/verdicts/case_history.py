@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
-from compilewatch.db.judge.decide_series import decide_end, decide_newest
+from compilewatch.db.judge.decide_series import End, decide_end
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
 from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals
@@ -42,18 +42,17 @@ class CaseHistory:
     """Whether the last release decides: builds took turns, and there are too few other runs."""
 
     def verdict(self, policy: Policy) -> Verdict:
-        """What stands at its end: by the last release where builds took turns, and by what happened in other
-        runs.
-        """
-        if not self.is_by_release and self.runs < policy.history.fewest_runs:
-            return decide_newest(self.newest, policy)
+        """What stands at its end (`decide_end`)."""
         start = self.series.cuts[-1].index if self.series.cuts else 0
-        return decide_end(
-            [event for event in self.series.events if event.index >= start],
+        end = End(
+            events=[event for event in self.series.events if event.index >= start],
             drift=None if self.series.drift is None else self.series.drift.verdict,
             release=self.releases[-1].row if self.releases else None,
+            newest=self.newest,
+            runs=self.runs,
             by_release=self.is_by_release,
         )
+        return decide_end(end, policy)
 
 
 def case_history(

@@ -1,7 +1,6 @@
 """Confirm before alarm: a suspicion is measured again, on fresh interleaved trials, and then decided.
 
-Judging the fresh trials alone keeps the confirmation independent of the suspicion: the luck that made a case
-suspicious is not counted twice.
+What is suspicious, and what fresh trials show of it, is decided in `db.judge.decide_again`.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from compilewatch.db.judge.compare.sides import CODE
-from compilewatch.db.judge.decide import counts_as_regression
-from compilewatch.db.judge.decide_again import is_measured_again
+from compilewatch.db.judge.decide_again import is_measured_again, is_reproduced
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Comparison, Result, Row
 from compilewatch.db.judge.words.sentences import not_reproduced
@@ -100,26 +98,33 @@ def plan_confirmation(
     )
 
 
-def decide(plan: ConfirmationPlan, fresh: Comparison | None) -> tuple[Confirmation, ...]:
-    """Decide every suspicion of `plan` by `fresh`, the comparison over the fresh trials of just these cases.
+_Key = tuple[tuple[str, str], Metric]
 
-    Confirmed: the fresh trials alone say regressed. Everything else that was measured
-    is not reproduced, its cause `noise`. `fresh` is None when no fresh trial arrived.
+
+def outcomes(plan: ConfirmationPlan, fresh: Comparison | None) -> tuple[Confirmation, ...]:
+    """What became of every suspicion of `plan` by `fresh`, the comparison over the fresh trials of just these
+    cases (`is_reproduced`); None when no fresh trial arrived. What they do not show is `noise`.
     """
-    rows = {} if fresh is None else {(row.case.ids, row.metric): row for row in fresh.rows}
+    rows: dict[_Key, Row] = {}
+    again: dict[_Key, bool | None] = {}
+    if fresh is not None:
+        rows = {(row.case.ids, row.metric): row for row in fresh.rows}
+        measured = {key: row for key, row in rows.items() if min(row.trials) > 0}
+        again = {key: is_reproduced(row, fresh.policy) for key, row in measured.items()}
     return tuple(
-        _decide_one(suspicion, metric, rows.get((suspicion.case.ids, metric)))
+        _outcome(suspicion, metric, rows.get(key), again.get(key))
         for suspicion in plan.suspicions
         for metric in suspicion.metrics
+        for key in [(suspicion.case.ids, metric)]
     )
 
 
-def _decide_one(suspicion: Suspicion, metric: Metric, row: Row | None) -> Confirmation:
-    if row is None or min(row.trials) == 0:
-        outcome, cause, reason = Outcome.NOT_MEASURED, None, "No fresh trial of both sides arrived."
-    elif counts_as_regression(row):
+def _outcome(suspicion: Suspicion, metric: Metric, row: Row | None, again: bool | None) -> Confirmation:
+    """`again`: whether `row`, on fresh trials alone, shows it again; None where too few arrived."""
+    outcome, cause, reason = Outcome.NOT_MEASURED, None, "Too few fresh trials of both sides arrived."
+    if row is not None and again is True:
         outcome, cause, reason = Outcome.CONFIRMED, row.cause, row.reason
-    else:
+    elif row is not None and again is False:
         outcome, cause = Outcome.NOT_REPRODUCED, CauseClass.NOISE
         reason = not_reproduced(row.trials, row.reason)
     return Confirmation(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
-from compilewatch.db.columns.metrics import is_counted
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.decide import counts_as_regression
-from compilewatch.db.judge.decide_again import is_decided_otherwise, is_within_accepted, takes_back
+from compilewatch.db.judge.decide_again import is_reproduced, takes_back
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Tally
 from compilewatch.db.judge.words.sentences import besides, not_reproduced, tallied
@@ -90,6 +89,11 @@ class Regression(Result):
     revises: str | None
     recorded_at: UtcDatetime
     found_on: Name | None = None
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All that showed it, first the one that speaks for it."""
+        return self.row, *self.also
 
     @property
     def subject(self) -> EventSubject:
@@ -222,33 +226,19 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
     return FollowUp.REVISE if takes_back(row, standing.row) else None
 
 
-def is_accepted_by(rows: Sequence[Row], accepted: Regression) -> bool:
-    """Whether `rows`, of one event and the one first that speaks for it, show no more than was accepted of
-    the case: up to the far end of the interval of then, in every metric that was seen then.
-    """
-    seen = {row.metric: row for row in (accepted.row, *accepted.also)}
-    counted = [row for row in rows if counts_as_regression(row)]
-    is_seen = bool(counted) and counted[0].metric in seen
-    return is_seen and all(is_within_accepted(row, seen[row.metric]) for row in counted if row.metric in seen)
-
-
 def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
-    """What `row`, judged on fresh trials alone, means for a suspected regression; None with too few of them.
+    """What `row`, judged on fresh trials alone, means for a suspected regression; None with too few of them
+    (`is_reproduced`).
 
     What the fresh trials do not show is not reproduced, and its cause is noise.
     """
-    if counts_as_regression(row):
-        return FollowUp.CONFIRM, row
-    is_comparable = row.verdict is Verdict.INCONCLUSIVE or is_decided_otherwise(row)
-    if not is_comparable or min(row.trials) < policy.minimum_trials:
+    again = is_reproduced(row, policy)
+    if again is None:
         return None
+    if again:
+        return FollowUp.CONFIRM, row
     reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})
-
-
-def needs_no_confirmation(row: Row) -> bool:
-    """Counts that are the same in every trial of a side are facts, not estimates."""
-    return is_counted(row.metric) and not row.suspected
 
 
 def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
+from compilewatch.db.judge.compare.confirmation import Confirmation, Suspicion, outcomes, plan_confirmation
 from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Comparison
@@ -95,7 +95,7 @@ def _measure(
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
     print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
-    decided = decide(planned.plan, fresh)
+    decided = outcomes(planned.plan, fresh)
     return Decided(
         decided,
         _lines(decided, planned.plan.over_budget),

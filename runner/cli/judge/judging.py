@@ -18,12 +18,11 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     EventSubject,
     event_subject,
     events_of_rows,
-    is_accepted_by,
     side_keys,
 )
 from compilewatch.db.judge.compare.sides import CODE, Selection
 from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_set_aside, overall_verdict
-from compilewatch.db.judge.decide_again import is_same_step, once_accepted
+from compilewatch.db.judge.decide_again import is_same_step, is_within_accepted, once_accepted
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets
@@ -223,7 +222,7 @@ def recorded_states(database: Database, comparison: Comparison, found_on: str | 
         state.regression.subject: state
         for state in everything
         if found_on is not None and state.regression.found_on == found_on and state.state in ACCEPTED
-        if is_accepted_by(events.get(state.regression.subject, ()), state.regression)
+        if is_within_accepted(events.get(state.regression.subject, ()), state.regression.rows)
     }
     for state in sorted(standing, key=lambda each: each.regression.base_key == base):
         known = state.regression

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compilewatch.db.judge.compare.confirmation import Outcome, decide, plan_confirmation, suspicions
+from compilewatch.db.judge.compare.confirmation import Outcome, outcomes, plan_confirmation, suspicions
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.policy import ConfirmPolicy, Policy
@@ -79,7 +79,8 @@ def test_fresh_trials_alone_decide():
     plan = plan_confirmation(first)
     assert plan is not None
     decided = {
-        (c.case.workload, c.metric): c for c in decide(plan, compare({"slow": 1.3, "lucky": 1.0}, 7, seed=1))
+        (c.case.workload, c.metric): c
+        for c in outcomes(plan, compare({"slow": 1.3, "lucky": 1.0}, 7, seed=1))
     }
     slow, lucky = decided["slow", Metric.LATENCY], decided["lucky", Metric.LATENCY]
     assert (slow.outcome, slow.cause) == (Outcome.CONFIRMED, CauseClass.COMPILER)
@@ -90,7 +91,7 @@ def test_fresh_trials_alone_decide():
 def test_a_suspicion_that_was_not_measured_again_is_neither():
     plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
     assert plan is not None
-    assert {c.outcome for c in decide(plan, None)} == {Outcome.NOT_MEASURED}
+    assert {c.outcome for c in outcomes(plan, None)} == {Outcome.NOT_MEASURED}
 
 
 def row(workload: str, metric: Metric = Metric.LATENCY, **fields: Any) -> Row:
@@ -174,12 +175,13 @@ def test_each_metric_of_a_suspicion_is_decided_by_its_own_fresh_row():
     )
     slow = row("a", cause=CauseClass.COMPILER, reason="Latency rose.")
     calm = row("a", Metric.PEAK_MEMORY, verdict=Verdict.UNCHANGED, trials=(7, 6), reason="It is the same.")
-    none = row("a", Metric.COMPILE_COST, trials=(7, 0))
+    # Of two trials nothing is ever decided, so neither is that it was noise.
+    none = row("a", Metric.COMPILE_COST, verdict=Verdict.INCONCLUSIVE, trials=(7, 2))
     other = row("b", Metric.SPEEDUP)
-    decided = {each.metric: each for each in decide(plan, holding(slow, calm, none, other))}
+    decided = {each.metric: each for each in outcomes(plan, holding(slow, calm, none, other))}
     assert list(decided) == list(plan.suspicions[0].metrics)
     told = {metric: (each.outcome, each.cause, each.row, each.reason) for metric, each in decided.items()}
-    nothing = "No fresh trial of both sides arrived."
+    nothing = "Too few fresh trials of both sides arrived."
     assert told == {
         Metric.LATENCY: (Outcome.CONFIRMED, CauseClass.COMPILER, slow, "Latency rose."),
         Metric.PEAK_MEMORY: (
