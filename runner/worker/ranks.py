@@ -168,15 +168,16 @@ class Ranks:
         device_of(spec, spec.workload.ranks - 1)
         for rank in range(1, spec.workload.ranks):
             ours, theirs = os.pipe()
-            # Its OpenMP binds its threads to what it is given: cores of its own, where all share those of the
-            # host. One of a GPU finds its core itself.
-            given = affinity.ALL if spec.device != "cpu" else affinity.share_of(rank, spec.workload.ranks)
-            with affinity.running_on(given):
-                process = subprocess.Popen(
-                    [sys.executable, "-I", str(_MAIN), str(theirs)],
-                    stdin=subprocess.PIPE,
-                    pass_fds=(theirs,),
-                )
+            # Its OpenMP binds its threads to cores of its own, where all share those of the host. One of a
+            # GPU finds its core itself.
+            on_cpu = spec.device == "cpu"
+            binding = affinity.binding_to(affinity.share_of(rank, spec.workload.ranks)) if on_cpu else {}
+            process = subprocess.Popen(
+                [sys.executable, "-I", str(_MAIN), str(theirs)],
+                stdin=subprocess.PIPE,
+                pass_fds=(theirs,),
+                env=os.environ | binding,
+            )
             os.close(theirs)
             self._processes.append(process)
             self._pipes.append(os.fdopen(ours, "rb"))

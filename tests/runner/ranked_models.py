@@ -1,5 +1,9 @@
 """Models of several ranks, as their users write them."""
 
+import json
+import os
+from pathlib import Path
+
 import torch
 from torch import nn
 from torch.distributed import all_reduce, get_rank
@@ -50,6 +54,24 @@ def more_work_on_rank_1(sizes=(32, 384)):
         return total
 
     return step, (torch.randn(size, size),)
+
+
+def tells_its_cores(folder=""):
+    """Writes what this rank may run on, as it is built and at each step, and its threads of compilation."""
+    import torch._inductor.config as config
+
+    file = Path(folder) / f"rank{get_rank()}"
+    built = {"built": sorted(os.sched_getaffinity(0)), "compile_threads": config.compile_threads}
+
+    def step(inputs):
+        total = inputs.sum()
+        all_reduce(total)
+        # In a file: what the function holds itself is put back.
+        with file.open("a") as steps:
+            steps.write(json.dumps(built | {"stepped": sorted(os.sched_getaffinity(0))}) + "\n")
+        return total
+
+    return step, (torch.ones(8),)
 
 
 def fails_on_rank_1():

@@ -60,6 +60,17 @@ def share_of(part: int, parts: int) -> frozenset[int]:
     return frozenset(cpu for core in cores[part * each : (part + 1) * each] for cpu in core) or ALL
 
 
+def binding_to(cpus: frozenset[int]) -> dict[str, str]:
+    """Variables by which libgomp binds a process that starts to the cores of `cpus`; none where they are all
+    that there are. What the process may use stays as it is.
+    """
+    if cpus == ALL:
+        return {}
+    cores = sorted({tuple(sorted(siblings_of(cpu) & cpus)) for cpu in cpus})
+    places = ",".join(f"{{{','.join(map(str, core))}}}" for core in cores)
+    return dict(zip(_BINDING, ("true", places), strict=True))
+
+
 def compile_threads() -> int:
     """With how many threads torch compiles in a process that nobody bound, unless a strategy says otherwise
     (torch/_inductor/config.py, `decide_compile_threads`).

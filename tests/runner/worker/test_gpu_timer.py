@@ -8,8 +8,9 @@ import statistics
 import time
 
 import pytest
+import torch
 
-from compilewatch.runner.worker.device.gates import Flag
+from compilewatch.runner.worker.device.gates import Flag, SpinGate
 from compilewatch.runner.worker.device.gpu_timer import TRIES, GateChoice, GpuTimer
 from compilewatch.runner.worker.device.timers import traced
 from compilewatch.runner.worker.device.tracing import LONGEST_NS, Tracer
@@ -333,6 +334,24 @@ def test_a_gate_is_calibrated_before_it_is_tried():
     """Calibration takes longer than a trial may; inside of one it would look like a gate that sticks."""
     device = SimulatedDevice(has_gates=("spin_kernel",))
     assert GateChoice(device).gate().kind == "spin_kernel"
+
+
+def test_a_spinning_gate_is_calibrated_until_two_calibrations_agree(monkeypatch):
+    """A clock that comes up from idle: 0.4 cycles a nanosecond at first, 1.98 in the end."""
+    gate = SpinGate(torch.device("cpu"))
+    monkeypatch.setattr(gate, "_sleep", lambda _cycles: None)
+    rates = iter((0.4, 0.9, 1.5, 1.9, 1.98, 1.96, 3.0))
+    monkeypatch.setattr(gate, "_rate", lambda: next(rates))
+    gate.prepare()
+    slept = []
+    monkeypatch.setattr(gate, "_sleep", slept.append)
+    gate.close(1_000)
+    assert (slept, next(rates)) == ([1_980], 3.0)
+    swinging = itertools.cycle((1.0, 1.1))
+    monkeypatch.setattr(gate, "_sleep", lambda _cycles: None)
+    monkeypatch.setattr(gate, "_rate", lambda: next(swinging))
+    with pytest.raises(RuntimeError, match=r"ran at 1 to 1\.1 cycles per ns"):
+        gate.prepare()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,20 @@ def test_what_eager_saves_is_counted_once_with_its_line_and_without_weights_and_
     Memory.model_validate({"saved": found})
 
 
+def test_a_pass_begins_as_a_step_does_and_not_upon_gradients_of_the_one_before() -> None:
+    variant = make_variant(Built(Model(), (torch.ones(4, 8),), "training", loss=lambda out: out.sum()))
+    variant.step()
+    assert variant.module is not None
+    (weight,) = variant.module.parameters()
+    before = weight.detach().clone()
+    saved_for_backward(variant, None)
+    assert weight.grad is not None
+    loss = variant.built.loss(Model.forward(variant.module, torch.ones(4, 8)))
+    (fresh,) = torch.autograd.grad(loss, weight)
+    torch.testing.assert_close(weight.grad, fresh)
+    assert torch.equal(weight, before)
+
+
 def test_a_model_of_torchs_own_modules_names_theirs_and_equal_tensors_stand_together() -> None:
     built = Built(
         nn.Sequential(nn.Tanh(), nn.Tanh()), (torch.ones(3, requires_grad=True),), with_gradients=True

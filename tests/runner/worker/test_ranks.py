@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compilewatch.db.cause.ranks import ranks_sentence
@@ -9,11 +11,12 @@ from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, Status, Task, parse_trial
 from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.host import affinity
 from tests.runner.measuring import compiled, make_spec
 
 
-def measured(name, strategy, task):
-    spec = make_spec(name, strategy, target=f"ranked_models:{name}", task=task)
+def measured(name, strategy, task, **changes):
+    spec = make_spec(name, strategy, target=f"ranked_models:{name}", task=task, **changes)
     workload = spec.workload.model_copy(update={"ranks": 2})
     trial = run_trial(spec.model_copy(update={"workload": workload, "threads": 2, "timeout_s": 500.0}))
     return parse_trial(trial.to_json())
@@ -46,6 +49,20 @@ def test_a_rank_that_meets_another_size_is_named_with_the_step():
     said = ranks_sentence(ranks)
     assert said.startswith("Rank 1 compiled ")
     assert said.endswith("the first difference is size 0 of inputs (8, then 12) at step 2.")
+
+
+@pytest.mark.skipif(len(affinity.ALL) < 2, reason="one core for two ranks")
+def test_a_rank_compiles_on_all_cores_and_is_timed_on_its_own(tmp_path):
+    trial = measured("tells_its_cores", EAGER, Task.FUNCTION, kwargs={"folder": str(tmp_path)})
+    assert trial.status is Status.OK, trial.failure
+    timed = []
+    for rank in range(2):
+        steps = [json.loads(line) for line in (tmp_path / f"rank{rank}").read_text().splitlines()]
+        assert steps[0]["built"] == sorted(affinity.ALL)
+        assert steps[0]["compile_threads"] == affinity.compile_threads()
+        timed.append(set(min((each["stepped"] for each in steps), key=len)))
+    assert timed[1] == affinity.share_of(1, 2)
+    assert not timed[0] & timed[1]
 
 
 @pytest.mark.slow
