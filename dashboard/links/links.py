@@ -72,7 +72,7 @@ class PageEntry(NamedTuple):
 
 
 PAGES: dict[Page, PageEntry] = {
-    Page.OVERVIEW: PageEntry("Today", ":material/dashboard:", "Is all well?", "overview-speedups"),
+    Page.OVERVIEW: PageEntry("Today", ":material/dashboard:", "Is all well?", "overview-models"),
     Page.WORKLOAD: PageEntry(
         "Models",
         ":material/deployed_code:",

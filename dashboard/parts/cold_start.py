@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import filters_of, read_cold_start
 from compilewatch.db import units
+from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
@@ -96,3 +98,36 @@ def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:
     first = cases[cases["time_to_first_result_ns"].notna()]
     keys = zip(first["workload_label"], first["strategy"], first["cache"].astype(str), strict=True)
     return dict(zip(keys, first["time_to_first_result_ns"].astype(float), strict=True))
+
+
+_OF_STARTS = [
+    *("workload_label", "strategy", "cache", "time_to_first_result_ns", "compile_cost_ns", "graph_breaks")
+]
+
+
+@dataclass(frozen=True)
+class MeanStarts:
+    """Of cases that were started with an empty cache and with a filled one those of both ways, else those of
+    the empty one: what each way took on the mean, in ns.
+    """
+
+    cold: pd.DataFrame
+    cold_ns: float | None
+    filled_ns: float | None
+
+
+def mean_starts(cases: pd.DataFrame) -> MeanStarts:
+    """Cold and warm are different questions: no mean is over both."""
+    first, cache = cases["time_to_first_result_ns"], cases["cache"].astype(str)
+    # Their strategies whatever the cache held.
+    bases = list(map(charts.base_of, cases["strategy"], cache))
+    known = cases[_OF_STARTS].assign(base=bases)
+    known = known[first.notna() & (cases["strategy"] != EAGER.name)]
+    cold = known[known["cache"] == CacheState.COLD]
+    filled = known[known["cache"] == CacheState.WARM]
+    both = cold.merge(filled, on=["workload_label", "base"], suffixes=("", "_filled"))
+    if both.empty:
+        return MeanStarts(cold, geomean(cold["time_to_first_result_ns"]), None)
+    return MeanStarts(
+        both, geomean(both["time_to_first_result_ns"]), geomean(both["time_to_first_result_ns_filled"])
+    )

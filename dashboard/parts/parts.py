@@ -109,7 +109,7 @@ class TableColumn:
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
     "history" is drawn from `reach` below to `reach` above 1, on a screen only, and so is a "line", each on a
     scale of its own. Numbers stand on the right, also where they are texts already. `width_px` is the width
-    on a screen, which else follows the first rows.
+    on a screen, which else follows the first rows. Cells that are `toned` have the colour of their row.
 
     With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
     word in their place, of "sides" those of base and head. Cells of a "quantity" have units of their own. A
@@ -130,6 +130,7 @@ class TableColumn:
     unit: str = ""
     hidden: bool = False
     leads: Leads | None = None
+    toned: bool = False
 
 
 WORKLOAD = TableColumn("Workload", pinned=True, leads=Leads(Page.WORKLOAD, {"focus": "workload"}))
@@ -147,6 +148,7 @@ class Table:
     """The columns of `frame` that `columns` names, by name, with their titles.
 
     `note` says how to read it. `tones` gives each row a verdict, whose word is in one of its cells as well.
+    With `few` rows a screen writes them out, with a line for each, and the last point of a "line" is marked.
     """
 
     key: str
@@ -156,6 +158,7 @@ class Table:
     title: str = ""
     note: str = ""
     tones: tuple[str, ...] = ()
+    few: bool = False
 
     @property
     def titled(self) -> dict[str, TableColumn]:
@@ -171,7 +174,7 @@ class Table:
 @dataclass(frozen=True)
 class Chart:
     """A chart under what it found. `explained` says what its marks mean, `alt` what it shows. With a `tone`
-    what it found is the headline of the page.
+    what it found is the headline of the page. One that is `plain` stands on a screen without box and title.
     """
 
     key: str
@@ -179,6 +182,7 @@ class Chart:
     chart: ChartContent
     explained: str = ""
     tone: Tone | None = None
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,11 +198,14 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts that belong together, under a title if it has one; a screen has its columns beside each other."""
+    """Parts that belong together, under a title if it has one; a screen has its columns beside each other, as
+    wide as their `shares` say, else alike.
+    """
 
     columns: tuple[tuple[Part, ...], ...]
     title: str = ""
     key: str = ""
+    shares: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ def spec(
         ),
     )
     height = len(workloads) * row + _AROUND
-    return style.spec_of(alt.layer(eager, interval, *points).properties(height=height))
+    layers = alt.layer(eager, interval, *points).properties(height=height)
+    return style.spec_of(layers.add_params(style.pick("workload")))
 
 
 def finding(rows: pd.DataFrame) -> str:

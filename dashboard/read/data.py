@@ -77,6 +77,7 @@ _turn_trials = _found_by(turn_trials)
 read_builds_newest_first = _found_by(parts.builds_newest_first)
 read_annotations = _found_by(stored_annotations)
 read_known = _found_by(known_columns)
+read_last_run = _found_by(parts.last_run)
 read_machines = _found_by(facets.machines)
 read_newest_two = _found_by(parts.newest_two)
 read_noise_floors = _found_by(noise_floors.read_noise_floors)
@@ -166,7 +167,7 @@ def newest_build(filters: Filters) -> str | None:
 @cached
 def read_cases_of_last_run(filters: Filters) -> pd.DataFrame:
     """`read_cases` of the newest run alone of the machines, builds and suites that `filters` let through."""
-    run = parts.last_run(reader(), filters)
+    run = read_last_run(filters)
     return read_cases(filters if run is None else replace(filters, runs=(run,)))
 
 

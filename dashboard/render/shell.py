@@ -141,7 +141,6 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
             [
                 context_line(view.link, datetime.now(UTC), why=first.why if first else ""),
                 *(["some GPU times are ungated"] if ungated else []),
-                f"data version {drawn_version()}",
             ]
         )
         st.caption(escaped(line), help=UNGATED_MEANS if ungated else None)
@@ -214,9 +213,10 @@ def resolved_view(link: Link, choices: Choices) -> View:
 
 
 def foot(pages: Mapping[Page, st.Page]) -> None:
-    """Below everything: the way to the Guide, who is signed in, and the way out."""
+    """Below everything: the way to the Guide, the data version, who is signed in, and the way out."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link(pages[Page.GUIDE], label="Guide: what words and numbers mean")
+        st.caption(f"data version {drawn_version()}", width="content")
         person = person_here()
         if person.name is not None:
             st.caption(f"{escaped(person.name)} · {person.role.value}", width="content")

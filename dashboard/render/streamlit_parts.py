@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 from uuid import uuid4
 
 import pandas as pd
@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from compilewatch.dashboard.charts import sparklines
 from compilewatch.dashboard.document.sections import cell_text
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
 from compilewatch.dashboard.parts.parts import (
     LEFT_OUT,
@@ -38,8 +38,10 @@ from compilewatch.dashboard.parts.parts import (
 )
 from compilewatch.dashboard.render import controls as selectors
 from compilewatch.dashboard.render import elements
+from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import escaped, readable, readable_frame, readable_spec
 from compilewatch.db import units
+from compilewatch.db.records.vocabulary import Verdict
 
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
 _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
@@ -48,11 +50,14 @@ _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
     "warning": ("orange", ":material/warning:"),
     "": ("gray", ":material/info:"),
 }
+_COLOURS = {Verdict.REGRESSED.value: "red", Verdict.IMPROVED.value: "green"}
+_TONED = {Verdict.REGRESSED.value: theme.VERMILLION, Verdict.IMPROVED.value: theme.GREEN}
 _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 # A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
 _MOST_ROWS_WHOLE = 20
 _ICONS = {LEFT_OUT: ":material/report:"}
 _MOST_CARDS = 4
+_ANY = Link()
 FOLD = "-fold"
 """What follows the key of a folded part in the state of a session: whether it is open."""
 # Beside two columns of words on a phone.
@@ -138,7 +143,7 @@ def _draw(
 def _several(part: Group | Folded, draw_parts: Callable[[Iterable[Part]], None]) -> None:
     if isinstance(part, Group):
         with elements.part(part.title) if part.title else st.container():
-            for place, column in zip(_columns(len(part.columns)), part.columns, strict=True):
+            for place, column in zip(_columns(part.shares or len(part.columns)), part.columns, strict=True):
                 with place:
                     draw_parts(column)
         return
@@ -148,8 +153,8 @@ def _several(part: Group | Folded, draw_parts: Callable[[Iterable[Part]], None])
             draw_parts(part.parts)
 
 
-def _columns(count: int) -> Sequence[DeltaGenerator]:
-    return st.columns(count) if count > 1 else [st.container()]
+def _columns(shares: Sequence[int] | int) -> Sequence[DeltaGenerator]:
+    return [st.container()] if shares == 1 else st.columns(shares, gap="medium")
 
 
 def _lines(part: Lines, above: Callable[[], None] | None) -> None:
@@ -229,9 +234,10 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
     hint = f"{part.explained} {pick.hint}".strip() if pick else part.explained
     if part.tone is not None:
         elements.headline(part.chart.finding, part.tone)
-    with st.container(border=True):
+    with st.container(border=not part.plain):
         title = part.alt if part.tone is not None else part.chart.finding
-        st.markdown(f"### {elements.unbroken(title)}", help=escaped(hint) or None)
+        if not part.plain:
+            st.markdown(f"### {elements.unbroken(title)}", help=escaped(hint) or None)
         if above:
             above()
         if part.chart.spec is not None:
@@ -251,6 +257,9 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
             st.markdown(f"### {elements.unbroken(part.title)}")
         if above:
             above()
+        if part.few:
+            _few(part)
+            return
         pick = pick or _row_link(part)
         elements.notes([text for text in (part.note, pick.hint if pick else "") if text])
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
@@ -266,6 +275,50 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
             alt=part.alt,
             **(_selection(part.key, pick) if pick else {}),
         )
+
+
+def _few(part: Table) -> None:
+    """A table as text: links are links, and each row has the colour that its tone asks for."""
+    elements.remember(part)
+    tones = part.tones or ("",) * len(part.frame)
+    columns = {name: column for name, column in part.titled.items() if not column.hidden}
+    cells = {name: _few_cells(part.frame, name, column, tones) for name, column in columns.items()}
+    # Titles may be alike or empty, which the keys of a mapping may not.
+    titles = [elements.unbroken(each.title) for each in columns.values()]
+    shown = pd.DataFrame(cells).set_axis(titles, axis=1)
+    st.table(shown, border="horizontal", hide_index=True, alt=part.alt)
+    elements.notes([part.note] if part.note else [])
+
+
+def _few_cells(frame: pd.DataFrame, name: str, column: TableColumn, tones: Sequence[str]) -> list[str]:
+    if column.kind == "line":
+        pictures = (
+            sparklines.picture(values, _TONED.get(tone, theme.GREY))
+            for values, tone in zip(frame[name], tones, strict=True)
+        )
+        return [f"![]({picture})" if picture else units.MISSING for picture in pictures]
+    if column.leads:
+        links_and_names = (str(each or "").partition("#") for each in _addresses(frame, name, column.leads))
+        return [
+            f"[{escaped(unquote(text))}]({there})" if there else escaped(unquote(text))
+            for there, _, text in links_and_names
+        ]
+    texts = [elements.unbroken(cell_text(value, column)) for value in frame[name]]
+    if column.numeric:
+        # In one line, and as wide as the widest, so that digits stand below each other.
+        lengths = [len(cell_text(value, column)) for value in frame[name]]
+        texts = [
+            text.replace(" ", "\N{NO-BREAK SPACE}").rjust(
+                len(text) + max(lengths) - length, "\N{FIGURE SPACE}"
+            )
+            for text, length in zip(texts, lengths, strict=True)
+        ]
+    if not column.toned:
+        return texts
+    return [
+        f":{_COLOURS[tone]}[{text}]" if tone in _COLOURS else text
+        for text, tone in zip(texts, tones, strict=True)
+    ]
 
 
 def _on_screen(frame: pd.DataFrame, columns: Mapping[str, TableColumn]) -> pd.DataFrame:
@@ -306,7 +359,8 @@ def _addresses(frame: pd.DataFrame, name: str, leads: Leads) -> list[str | None]
     """
     # One link with marks in place of the values: a table of hundreds of rows is drawn on every run.
     marks = {key: uuid4().hex for key in leads.keys}
-    to = f"./{links.href(links.move(selectors.current(), leads.page, **_changes(marks)))}"
+    of_link = {key: (mark,) if isinstance(getattr(_ANY, key), tuple) else mark for key, mark in marks.items()}
+    to = f"./{links.href(links.move(selectors.current(), leads.page, **_changes(of_link)))}"
     values = [frame[of] if of in frame else [None] * len(frame) for of in leads.keys.values()]
     addresses: list[str | None] = []
     for text, *each in zip(frame[name], *values, strict=True):

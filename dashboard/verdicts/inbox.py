@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import pandas as pd
 
@@ -16,8 +17,16 @@ from compilewatch.dashboard.verdicts.tables import row_cells
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.changes import Change, changes_of
-from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
-from compilewatch.db.judge.results import BuildSide, Row
+from compilewatch.db.judge.compare.recorded_regressions import (
+    EventSubject,
+    Regression,
+    events_of_rows,
+    freeze,
+    side_title,
+)
+from compilewatch.db.judge.decide import counts_as_regression
+from compilewatch.db.judge.decide_again import is_same_step
+from compilewatch.db.judge.results import BuildSide, Comparison, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import BY_THE_JUDGE, TriageState
@@ -72,6 +81,11 @@ class ListedChange:
         return not self.is_open and any(each.is_cured for each in self.states)
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether anything of it is recorded, or a comparison only shows it now (`not_recorded`)."""
+        return any(each.regression.series_id for each in self.states)
+
+    @property
     def owners(self) -> tuple[str, ...]:
         """Who took a case of it."""
         last = [each.triage[-1] for each in self.states if each.state is TriageState.ACKNOWLEDGED]
@@ -96,6 +110,23 @@ def changes(states: Sequence[RegressionState]) -> list[ListedChange]:
     return sorted(listed, key=lambda each: (not each.is_open, not each.is_cured))
 
 
+def not_recorded(
+    comparison: Comparison, recorded: Sequence[RegressionState], at: datetime
+) -> list[RegressionState]:
+    """What `comparison` shows to be worse and `recorded` has no such step of, as one recorded at `at`,
+    but without a series
+    """
+    known: dict[EventSubject, list[Row]] = {}
+    for each in recorded:
+        if each.regression.machine_id == comparison.machine_id:
+            known.setdefault(each.regression.subject, []).append(each.regression.row)
+    return [
+        RegressionState(freeze(comparison, first, "", at), (), None)
+        for subject, (first, *_) in events_of_rows(comparison.rows).items()
+        if counts_as_regression(first) and not any(is_same_step(first, row) for row in known.get(subject, ()))
+    ]
+
+
 def changes_table(listed: Sequence[ListedChange]) -> pd.DataFrame:
     """One row per change, in the order given."""
     return pd.DataFrame([_change_row(each) for each in listed])
@@ -105,14 +136,14 @@ def _change_row(each: ListedChange) -> dict[str, object]:
     change = each.change
     return {
         "change_id": change.change_id,
-        "step": _leading(change.head),
+        "step": leading(change.head),
         "who": change.who,
         "metric": METRICS[change.metric].name,
         "worst": change.worst.change,
         "median": change.median_change,
         "machines": units.first_of(change.machines, _MOST_NAMED) or units.MISSING,
         "since": units.moment(min(each.recorded_at for each in change.regressions)),
-        "now": _leading(each.now) or units.MISSING,
+        "now": leading(each.now) or units.MISSING,
         "owner": ", ".join(each.owners) or ("nobody" if each.is_open else units.MISSING),
         "states": counted(each.states),
         "base": change.base,
@@ -121,7 +152,7 @@ def _change_row(each: ListedChange) -> dict[str, object]:
     }
 
 
-def _leading(title: str) -> str:
+def leading(title: str) -> str:
     """The first part of the title of a side, torch where that differs, and how many more there are."""
     first, *more = title.split(", ")
     return f"{first} and {units.plural(len(more), 'more part')}" if more else first

@@ -22,7 +22,7 @@ steps `db.judge.change_points`. Constants, each with its source, are in `db.judg
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -661,6 +661,16 @@ def group_of(rows: Sequence[Row], metric: Metric) -> str:
         return "set_aside"
     nothing_said = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
     return counts_as(row) or ("undecided" if row.verdict in nothing_said else "unchanged")
+
+
+_OF_SEVERAL = ("slower", "failing", "faster", "set_aside", "undecided", "unchanged")
+
+
+def group_of_several(groups: Collection[str]) -> str:
+    """The group of a workload by those of its cases: the first of these that any of them is in. So it is
+    unchanged only where each case is shown to be, and undecided where nothing moved and one is open.
+    """
+    return next(group for group in _OF_SEVERAL if group in groups)
 
 
 def is_set_aside(row: Row) -> bool:

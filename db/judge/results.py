@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from compilewatch.db.columns.metrics import is_counted
-from compilewatch.db.judge.decide import counts_as, group_of, verdict_of_case
+from compilewatch.db.judge.decide import counts_as, group_of, group_of_several, verdict_of_case
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.fields import Closed
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
@@ -280,7 +280,7 @@ class Comparison(Result):
     def tally_of(self, metric: Metric) -> Tally:
         """What became of the cases in `metric`; every door that counts cases prints such a tally."""
         cases = self.by_case((*self.rows, *self.asked))
-        groups = Counter(group_of(rows, metric) for rows in cases.values())
+        groups = Counter(self.groups(metric).values())
         groups["missing"] = sum(case.verdict is Verdict.MISSING for case in self.left_out)
         moved = {"slower": Counter[Metric](), "faster": Counter[Metric]()}
         for rows in cases.values():
@@ -289,6 +289,20 @@ class Comparison(Result):
                     moved.get(row.moved or "", Counter()).update([row.metric])
         by_metric = {f"{group}_by": dict(sorted(counts.items())) for group, counts in moved.items()}
         return Tally.model_validate({"metric": metric, **groups, **by_metric})
+
+    def groups(self, metric: Metric) -> dict[tuple[str, str], str]:
+        """The group of each case in the tally of `metric`, by ids of workload and strategy."""
+        cases = self.by_case((*self.rows, *self.asked))
+        return {case: group_of(rows, metric) for case, rows in cases.items()}
+
+    def tally_of_workloads(self, metric: Metric) -> Tally:
+        """What became of the workloads in `metric`, each in the group of its cases that counts most."""
+        of_workload: dict[str, list[str]] = {}
+        for (workload_id, _), group in self.groups(metric).items():
+            of_workload.setdefault(workload_id, []).append(group)
+        return Tally.model_validate(
+            {"metric": metric, **Counter(group_of_several(groups) for groups in of_workload.values())}
+        )
 
     @property
     def case_verdicts(self) -> dict[tuple[str, str], Verdict]:

@@ -117,7 +117,7 @@ def test_the_dashboard_and_reports_run_nothing_of_the_folder(scripts: Path, proj
     command = [str(scripts / "compilewatch"), "dashboard", "--port", str(port)]
     process = subprocess.Popen(command, cwd=project, env=clean())
     try:
-        for path in ("/healthz", "/chart/overview/overview-speedups.svg"):
+        for path in ("/healthz", "/chart/overview/overview-models.svg"):
             assert answered(f"http://127.0.0.1:{port}{path}")
     finally:
         process.send_signal(signal.SIGINT)

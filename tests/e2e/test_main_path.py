@@ -101,17 +101,27 @@ def test_a_row_and_the_names_in_it_open_what_they_are_about(tab: Tab, recorded_s
         tab.mouse.click(box["x"] + right, box["y"] + 55)
 
     for right in (300, 60):
-        open_at(tab, recorded_server.origin, "Today")
+        open_at(tab, f"{recorded_server.origin}/workload", "Models")
         click(0, right)
-        settle(tab, "Models")
         expect(tab).to_have_url(re.compile("workload.*focus="))
+        settle(tab, "Models")
     tab.go_back()
-    settle(tab, "Today")
+    expect(tab).not_to_have_url(re.compile("focus="))
     open_at(tab, f"{recorded_server.origin}/runs", "Runs")
     click(tab.get_by_test_id("data-grid-canvas").count() - 2, 60)
     settle(tab, "Today")
     expect(tab).to_have_url(re.compile(r"/\?machine="))
     assert len(tab.context.pages) == 1
+
+
+def test_a_name_on_today_opens_beside_the_list(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, recorded_server.origin, "Today")
+    with tab.context.expect_page() as opened:
+        tab.get_by_role("link", name="ann", exact=True).click()
+    settle(opened.value, "Inbox")
+    expect(opened.value.get_by_role("button", name="Take")).to_be_visible()
+    opened.value.close()
+    expect(tab.get_by_role("heading", name="Look at these first")).to_be_visible()
 
 
 def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ from compilewatch.dashboard.charts import cold_start as charts
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
-from compilewatch.dashboard.parts.cold_start import starts_chart
+from compilewatch.dashboard.parts.cold_start import MeanStarts, mean_starts, starts_chart
 from compilewatch.dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
@@ -30,7 +30,6 @@ from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.marks import bound_cell
 from compilewatch.db.records.strategies import EAGER, sort_key
-from compilewatch.db.records.trial import CacheState
 from compilewatch.db.records.versions import version_key
 
 _COLUMNS = {
@@ -93,7 +92,7 @@ def page(link: Link) -> PageContent:
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
     bars = starts_chart(link, cases)
-    starts = _starts(cases)
+    starts = mean_starts(cases)
     shown: tuple[Part, ...] = (
         *_headline(cases, starts),
         bars,
@@ -139,35 +138,7 @@ def _production() -> tuple[Part, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Starts:
-    """Of cases that were started with an empty cache and with a filled one those of both ways, else those of
-    the empty one: what each way took on the mean, and how many they are.
-    """
-
-    cold: pd.DataFrame
-    cold_ns: float | None
-    filled_ns: float | None
-
-
-def _starts(cases: pd.DataFrame) -> _Starts:
-    """Cold and warm are different questions: no mean is over both."""
-    first, cache = cases["time_to_first_result_ns"], cases["cache"].astype(str)
-    # Their strategies whatever the cache held.
-    bases = list(map(charts.base_of, cases["strategy"], cache))
-    known = cases.assign(base=bases)
-    known = known[first.notna() & (cases["strategy"] != EAGER.name)]
-    cold = known[known["cache"] == CacheState.COLD]
-    filled = known[known["cache"] == CacheState.WARM]
-    both = cold.merge(filled, on=["workload_label", "base"], suffixes=("", "_filled"))
-    if both.empty:
-        return _Starts(cold, geomean(cold["time_to_first_result_ns"]), None)
-    return _Starts(
-        both, geomean(both["time_to_first_result_ns"]), geomean(both["time_to_first_result_ns_filled"])
-    )
-
-
-def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[PageHeadline, ...]:
+def _headline(cases: pd.DataFrame, starts: MeanStarts) -> tuple[PageHeadline, ...]:
     seconds = charts.seconds_text
     if starts.cold_ns is None:
         return ()
@@ -179,7 +150,7 @@ def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[PageHeadline, ...]:
     return (PageHeadline(f"First result after {seconds(starts.cold_ns)} compiled cold{beside}"),)
 
 
-def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
+def _figures(cases: pd.DataFrame, starts: MeanStarts) -> Figures:
     """Means over the cases of one cache state each; what the cache saves is a figure of its own."""
     seconds, cold = charts.seconds_text, starts.cold
     eager = cases.loc[cases["strategy"] == EAGER.name, "time_to_first_result_ns"].dropna()

@@ -1,177 +1,106 @@
-"""The means at the top of the Overview, the coverage, and every strategy on matched sets."""
+"""The sentence at the top of Today, in models, and what is counted below it, in models and in cases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-import pandas as pd
-
-from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.parts import Part, TableColumn
+from compilewatch.dashboard.pages.overview.strip import ModelChange
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.parts.parts import Lines, PageHeadline, Tone
+from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db import units
-from compilewatch.db.metrics.eligibility import Excluded
-from compilewatch.db.metrics.geomean import BOUNDED, NEEDED, CaseRow, geomean, geomeans_by_strategy
-from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Status, Task
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.results import Tally
+from compilewatch.db.judge.words.sentences import other_metrics, tallied, worse_besides
+from compilewatch.db.records.vocabulary import Metric
 
-CASE = ["workload_id", "strategy_id"]
-# Of the ninety columns of cases those that a mean needs.
-_OF_CASES = ["task", *CASE, *NEEDED, "speedup", *BOUNDED]
-_OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
-
-_MEANS = {
-    "task": TableColumn("Task"),
-    "strategy": TableColumn("Strategy"),
-    **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
-    "left_out": TableColumn("Left out of the matched set", wide=True),
-}
+_MODEL = "model"
+STALE_AFTER = timedelta(days=7)
+"""A newest result that is older says nothing of today."""
 
 
-@dataclass(frozen=True)
-class TaskMean:
-    """Geometric mean speedup over the workloads of a task, each with its fastest strategy, eager among them.
+def verdict(
+    models: Tally,
+    cases: Tally,
+    moved: Sequence[ModelChange],
+    *,
+    failing: int,
+    changes: int,
+    build: str,
+    since: str | None,
+) -> PageHeadline:
+    """ "6 models slower since torch 2.12.1, worst +9.40 % latency".
 
-    `change` is that of the mean over the `matched` workloads, as a share of what it was with the build
-    before, on cases that passed with both; None where there is none.
+    `models` and `cases` count the same comparison, `moved` has its models. `since` names the build that
+    `build` was compared with, None where nothing can be; `failing` are cases of the last run, compared or
+    not; `changes` are open.
     """
-
-    task: Task
-    now: float
-    workloads: int
-    change: float | None
-    matched: int
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How many compiled cases have a speedup, out of those measured with this build or the one before."""
-
-    compared: int
-    wanted: int
-    missing: tuple[str, ...]
+    if since is None or not models.compared:
+        text, tone = _alone(failing, changes)
+        return PageHeadline(text or f"No build to compare {build} with", tone, key="well")
+    text, tone = _compared(models, cases, failing=failing, changes=changes)
+    slower = [each for each in moved if each.group == "slower"]
+    return PageHeadline(f"{text} since {since}{_worst(slower)}", tone, key="well")
 
 
-def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[TaskMean]:
-    """One per task of which a compiled case has a speedup."""
-    of_now, of_before = (_compiled(cases) for cases in (now, before))
-    by_task = []
-    for task in Task:
-        mine = [case for case in of_now if case["task"] == task.value]
-        fastest = _fastest(mine)
-        mean = geomean(fastest.values())
-        if mean is None:
-            continue
-        change, matched = _change(mine, of_before)
-        by_task.append(TaskMean(task, mean, len(fastest), change, matched))
-    return by_task
+def _alone(failing: int, changes: int) -> tuple[str, Tone]:
+    if failing:
+        return f"{units.plural(failing, 'case')} failing", "bad"
+    # A change is open since the build that it was recorded of, not since the base of this page.
+    return (units.plural(changes, "open change"), "bad") if changes else ("", "")
 
 
-def _compiled(cases: pd.DataFrame) -> list[CaseRow]:
-    rows = row_dicts(cases[_OF_CASES]) if len(cases) else []
-    return [row for row in rows if row["strategy"] != EAGER.name and not pd.isna(row["speedup"])]
+def _compared(models: Tally, cases: Tally, *, failing: int, changes: int) -> tuple[str, Tone]:
+    """The worst of what is counted, with its colour. What got worse in other metrics is said after it."""
+    if models.slower:
+        return f"{units.plural(models.slower, _MODEL)} {headlines.way(models, 'slower')}", "bad"
+    none = f"none of {units.plural(models.compared, _MODEL)} {headlines.way(models, 'slower')}"
+    if failing or (changes and not worse_besides(cases)):
+        return f"{_alone(failing, changes)[0]}, {none}", "bad"
+    text, tone = headlines.without_trouble(models, _MODEL)
+    others = worse_besides(cases)
+    return (f"{text}, {others}", "bad") if others else (text, tone)
 
 
-def _fastest(cases: Iterable[CaseRow]) -> dict[str, float]:
-    """The speedup of each workload with its fastest strategy; eager, which is 1, is one of them."""
-    speedups: dict[str, float] = {}
-    for case in cases:
-        key = str(case["workload_id"])
-        speedups[key] = max(speedups.get(key, 1.0), float(case["speedup"]))
-    return speedups
+def _worst(slower: Sequence[ModelChange]) -> str:
+    if not slower:
+        return ""
+    row = slower[0].row
+    far = f"{verdict_words.change(row)} {METRICS[row.metric].word}"
+    return f", worst {far}" if len(slower) > 1 else f": {slower[0].model}, {far}"
 
 
-def _change(now: Sequence[CaseRow], before: Sequence[CaseRow]) -> tuple[float | None, int]:
-    """How the mean of the fastest changed on the cases that passed on both sides, and their workloads."""
-    sides = [
-        {_key(case): case for case in side if case["status"] == Status.OK.value} for side in (now, before)
+def counted(models: Tally, cases: Tally, *, failing: int, changes: int) -> Lines:
+    """All that is counted: models, then cases in the words of every door, and what is besides."""
+    of_models = models.model_copy(update={"metric": None})
+    lines = [f"{units.plural(models.compared, _MODEL)}: {tallied(of_models)}."] if models.compared else []
+    more = failing - cases.failing if cases.compared else failing
+    besides = [
+        *([f"{units.plural(more, 'more case' if cases.failing else 'case')} failing"] if more > 0 else []),
+        units.plural(changes, "open change"),
     ]
-    both = sides[0].keys() & sides[1].keys()
-    if not both:
-        return None, 0
-    fastest = [_fastest(side[key] for key in both) for side in sides]
-    means = [geomean(side.values()) or 1.0 for side in fastest]
-    return means[0] / means[1] - 1, len(fastest[0])
+    of_cases = [f"{tallied(cases)[0].upper()}{tallied(cases)[1:]}"] if cases.compared else []
+    line = f"{', '.join([*of_cases, *besides])}."
+    return Lines((*lines, line, *other_metrics(cases)), key="tally")
 
 
-def _key(case: Mapping[str, object]) -> tuple[str, str]:
-    return str(case["workload_id"]), str(case["strategy_id"])
+def metric_of(cases: Tally) -> Metric:
+    """The metric that the page is about."""
+    return cases.metric or Metric.LATENCY
 
 
-def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
-    """Of the cases of a build, `now`, against those of the build `before` it."""
-    compiled, earlier = (
-        [case for case in row_dicts(cases[_OF_COVERAGE]) if case["strategy"] != EAGER.name]
-        for cases in (now, before)
+def basis(
+    newest: datetime, now: datetime, *, noise_floor: str | None, left_out: int, since: str | None
+) -> tuple[str, ...]:
+    """How old the newest case is, and what the verdict cannot see."""
+    age = max(now - newest, timedelta())
+    ago = units.plural(age.days, "day") if age.days > 1 else units.duration(age.total_seconds() * 1e9)
+    old = f"Newest case measured {units.moment(newest)}, {ago} ago."
+    if age > STALE_AFTER:
+        old = f"{old} It says nothing of today."
+    floor = (
+        noise_floor or "No case has three trials in one run, so the smallest detectable change is unknown."
     )
-    have = {_key(case) for case in compiled}
-    missing = [
-        f"{case['workload_label']} with {case['strategy']}: measured with the build before, not with this one"
-        for case in earlier
-        if _key(case) not in have
-    ]
-    compared = sum(not pd.isna(case["speedup"]) for case in compiled)
-    return Coverage(compared, len(compiled) + len(missing), tuple(missing))
-
-
-def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
-    """Geometric mean per task and strategy over the workloads that passed with every strategy of the task."""
-    rows = [
-        {
-            "task": task,
-            "strategy": name,
-            "matched": mean.matched,
-            "matched_interval": mean.matched_interval,
-            "matched_cases": means.matched_cases,
-            "naive": mean.naive,
-            "naive_interval": mean.naive_interval,
-            "naive_cases": mean.naive_cases,
-            "left_out": _outside(means.left_out),
-        }
-        for task, means in geomeans_by_strategy(row_dicts(cases[_OF_CASES]))
-        for name, mean in means.sides.items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def _outside(left_out: Iterable[Excluded]) -> str:
-    """Every workload outside a matched set of strategies, with the strategies that keep it out and why."""
-    sides_by_reason: dict[str, dict[str, list[str]]] = {}
-    for case in left_out:
-        sides_by_reason.setdefault(case.workload, {}).setdefault(case.reason, []).append(str(case.side))
-    reasons_of = {
-        workload: "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-        for workload, reasons in sides_by_reason.items()
-    }
-    return ", ".join(f"{workload} ({why})" for workload, why in reasons_of.items())
-
-
-def strategy_means(cases: pd.DataFrame) -> tuple[Part, ...]:
-    """`by_strategy` as a table; nothing where no compiled case has a speedup."""
-    means = by_strategy(cases)
-    if means.empty:
-        return ()
-    texts: dict[str, Any] = {
-        name: [
-            f"{_mean_text(mean, ends)} ({units.count(n)})" if n else units.MISSING
-            for mean, ends, n in zip(
-                *(means[column] for column in (name, f"{name}_interval", f"{name}_cases")), strict=True
-            )
-        ]
-        for name in ("matched", "naive")
-    }
-    frame = means.assign(**texts, left_out=means["left_out"].replace({"": "none"}))
-    note = (
-        "Matched: workloads that passed with every strategy of the task. Own set: whatever each strategy "
-        "passed; it rises when slow cases fail. In brackets the 95 % interval over the trials of these cases."
-    )
-    alt = "Geometric mean speedup per task and strategy, on the matched set and on each strategy's own set"
-    title = "Geometric mean speedup by strategy"
-    return parts.table("overview-geomeans", alt, frame, _MEANS, title=title, note=note)
-
-
-def _mean_text(mean: float, ends: tuple[float, float] | None) -> str:
-    bounds = f" [{units.interval(*ends, units.ratio)}]" if ends else ""
-    return f"{units.ratio(mean)}{bounds}"
+    exclusions = f"It does not see {units.plural(left_out, 'case')} left out of the comparison."
+    return (old, floor, *([exclusions] if since and left_out else []))

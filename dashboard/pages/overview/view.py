@@ -1,9 +1,9 @@
-"""Overview: is all well? The verdict on a build, its slowest cases, failures, a row per workload."""
+"""Today: is all well? The verdict on a build, what to look at first, what failed, and whether it pays."""
 
 from __future__ import annotations
 
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.overview import content
+from compilewatch.dashboard.pages.overview import content, strip
 from compilewatch.dashboard.render import controls, silent_schedules, streamlit_parts
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
@@ -16,17 +16,10 @@ def draw(view: View) -> Link:
     streamlit_parts.draw(
         page.parts,
         picks={
-            "overview-table": Pick(
-                lambda workload: controls.go(Page.WORKLOAD, focus=workload),
-                values="workload",
-            ),
-            "overview-slowest": Pick(
-                lambda trial: controls.go(Page.TRIAL, trial=trial), "Choose a row for its profile.", "trial"
-            ),
+            strip.KEY: Pick(lambda mark: controls.go(Page.WORKLOAD, focus=str(mark["workload"]))),
             "overview-builds": Pick(
                 lambda build: controls.change(build=build), "Choose a row to see that build.", "build_id"
             ),
         },
-        below={"overview-regressions": lambda: controls.button_to("Open the inbox", Page.REGRESSIONS)},
     )
     return page.link

@@ -36,7 +36,7 @@ def headline(tally: Tally) -> tuple[str, Tone]:
     if not tally.compared:
         return "Nothing could be compared", "warning"
     if not tally.slower:
-        return headlines.of_tally(tally, failing=tally.failing, regressions=0, since="")
+        return headlines.of_tally(tally)
     also = (
         (tally.faster, "faster" if tally.metric is Metric.LATENCY else "better"),
         (tally.failing, "failing"),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pandas as pd
 
-from compilewatch.dashboard.charts import trend_rows
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
@@ -17,7 +15,7 @@ from compilewatch.dashboard.parts.cases import NO_DIFFERENCE, case_row, floors_o
 from compilewatch.dashboard.parts.cold_start import largest_phases
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Lines, PageHeadline, Part, TableColumn
 from compilewatch.dashboard.parts.speedups import speedups_chart
-from compilewatch.dashboard.read.data import filters_of, read_choices_on, read_interleaved, read_points
+from compilewatch.dashboard.parts.weeks import WEEKS, last_weeks
 from compilewatch.dashboard.read.shaping import asides
 from compilewatch.db import units
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
@@ -29,9 +27,6 @@ from compilewatch.db.records.trial import CacheState
 from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import FIRST_LOOK
 
-WEEKS = 12
-_FEWEST = 3
-"""Two points on a scale of their own are a cliff, whatever they are."""
 _SHOWN = ("speedup", "interval", "pays", "cold", "warm", "phase", "memory", "weeks")
 _COLUMNS = {
     "workload": replace(parts.WORKLOAD, title="Model"),
@@ -73,7 +68,8 @@ def models(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     leading = {label: _leading(rows, found[label]) for label, rows in by_model.items()}
     shown = list(leading.values())
     phases = largest_phases(link, cases)
-    weeks = _weeks(link, shown)
+    newest = max(case["last_started_at"] for case in shown)
+    weeks = last_weeks(link, {_ids(case): case["strategy"] for case in shown}, newest)
     floors = floors_of(link.machine)
     rows = [
         _row(by_model[label], found[label], leading[label], floors)
@@ -163,26 +159,3 @@ def _headline(by_model: Mapping[str, Sequence[dict[str, Any]]], found: Mapping[s
     share = f"{units.count(len(faster))} of {every}"
     top = f"{units.ratio(most['speedup'])} on {label} with {most['strategy']}"
     return PageHeadline(f"Compiled is shown to be faster on {share}, at most {top}", "good")
-
-
-def _weeks(link: Link, cases: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
-    """The latencies of each of `cases` in the weeks before the newest of them, oldest first."""
-    weeks: dict[tuple[str, str], list[float]] = {_ids(case): [] for case in cases}
-    newest = max(case["last_started_at"] for case in cases)
-    filters = replace(
-        filters_of(replace(link, build=None, build_run=())),
-        strategies=tuple(sorted({case["strategy"] for case in cases})),
-        since=newest - timedelta(weeks=WEEKS),
-        until=newest,
-    )
-    by_turns = read_interleaved(filters)
-    columns = ("latency_ns", "build_id", "run_id", "last_started_at")
-    points = read_points(filters, "build" if by_turns else "run", columns)
-    builds = list(read_choices_on(link.machine).builds)
-    points = trend_rows.in_order(points, "torch" if by_turns else "time", builds)
-    known = points[points["latency_ns"].notna()]
-    names = ("workload_id", "strategy_id", "latency_ns")
-    for workload, strategy, latency in zip(*(known[name].tolist() for name in names), strict=True):
-        if (workload, strategy) in weeks:
-            weeks[workload, strategy].append(float(latency))
-    return {case: line if len(line) >= _FEWEST else [] for case, line in weeks.items()}

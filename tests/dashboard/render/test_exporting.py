@@ -161,7 +161,7 @@ def test_a_chart_is_drawn_with_its_title(name: str, begins: bytes) -> None:
         }
     )
     chart = Chart(
-        "overview-speedups",
+        "models-speedups",
         "Speedup <b>over</b> eager",
         ChartContent(
             "mlp is faster",

@@ -77,7 +77,7 @@ def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Starlette) -
     drawn = ask(server, "/chart/trends/trend.svg?metric=latency")
     assert (drawn.status, drawn.headers["content-type"]) == (200, "image/svg+xml")
     assert b"<svg" in drawn.body
-    framed = ask(server, "/embed/overview/overview-speedups")
+    framed = ask(server, "/embed/overview/overview-models")
     assert framed.status == 200
     assert b"<svg" in framed.body
     assert framed.headers["content-security-policy"].endswith(f"frame-ancestors {WIKI}")
@@ -130,7 +130,7 @@ def test_a_preview_shows_nothing_else_either(server: Starlette, query: str) -> N
 def test_what_is_drawn_elsewhere_names_its_machine_and_build(server: Starlette) -> None:
     for path in (
         "/chart/modes/modes-map.svg?machine=cpu-box",
-        "/embed/overview/overview-speedups?machine=cpu-box",
+        "/embed/overview/overview-models?machine=cpu-box",
         "/badge/mlp/default.svg?machine=cpu-box",
     ):
         said = ask(server, path).body.decode()
@@ -175,7 +175,7 @@ def test_an_old_name_that_another_machine_took_is_that_machine(store: Store) -> 
 
 def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str) -> None:
     with over(filled_url) as app:
-        framed = ask(app, "/embed/overview/overview-speedups")
+        framed = ask(app, "/embed/overview/overview-models")
     assert framed.headers["content-security-policy"].endswith("frame-ancestors 'none'")
     assert framed.headers["x-frame-options"] == "DENY"
 
@@ -188,7 +188,7 @@ def test_who_is_not_signed_in_gets_nothing_of_it(filled_url: str) -> None:
         client_secret="s",
         roles=Roles(everyone=Role.VIEWER),
     )
-    charts = ("/chart/overview/overview-speedups.svg", "/embed/trends/trend")
+    charts = ("/chart/overview/overview-models.svg", "/embed/trends/trend")
     with over(filled_url, sign_in=sign_in) as app:
         for path in ("/", "/break-even", *charts):
             for accept in ("text/html", "*/*"):

@@ -10,6 +10,7 @@ import pytest
 from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.compare.whole import headline, sentences
+from compilewatch.db.judge.decide import group_of_several
 from compilewatch.db.judge.results import ChangeEvent, Comparison
 from compilewatch.db.judge.words.sentences import besides, other_metrics, tallied
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -75,9 +76,21 @@ def test_what_got_worse_in_another_metric_alone_is_in_the_headline():
     comparison = compare_builds(trials_frame(rows), "old", "new")
     assert comparison.verdict is Verdict.REGRESSED
     assert "compile cost 1 worse" in headline(comparison, comparison.verdict)
-    text, tone = headlines.of_tally(comparison.tally, failing=0, regressions=0, since="torch 2.12.0")
+    text, tone = headlines.of_tally(comparison.tally)
     assert "compile cost 1 worse" in text
     assert tone == "bad"
+
+
+def test_a_workload_is_in_the_group_of_its_cases_that_counts_most():
+    """Slower with one strategy is slower; the same only where every case is shown to be."""
+    assert group_of_several(["unchanged", "slower", "failing"]) == "slower"
+    assert group_of_several(["faster", "undecided"]) == "faster"
+    assert group_of_several(["unchanged", "undecided"]) == "undecided"
+    assert group_of_several(["unchanged", "unchanged"]) == "unchanged"
+    comparison = compared()
+    tally, models = comparison.tally, comparison.tally_of_workloads(Metric.LATENCY)
+    assert models.compared == len({row.case.workload_id for row in comparison.rows}) <= tally.compared
+    assert bool(models.slower) is bool(tally.slower)
 
 
 def test_what_the_machine_explains_and_what_fails_have_groups_of_their_own():

@@ -26,7 +26,7 @@ _OF_CASES = {
     "first": "time to first result",
 }
 """Columns of tables of cases, and what they hold."""
-_OF_CHARTS = {"overview-speedups": "speedup_text", "modes-map": "text"}
+_OF_CHARTS = {"overview-models": "speedup_text", "models-speedups": "speedup_text", "modes-map": "text"}
 NOT_A_CASE = ("no difference shown", "eager", MISSING)
 
 
@@ -61,8 +61,9 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
                 if case[1] not in NOT_A_CASE:
                     yield from _of_row(row, part, case, (machine, build), door, steps)
         if isinstance(part, Chart) and part.key in _OF_CHARTS:
-            drawn = part.chart.frames.get("main")
-            for row in [] if drawn is None else drawn.to_dict("records"):
+            drawn = part.chart.frames.get("main", pd.DataFrame())
+            # Where builds can be compared Today draws changes.
+            for row in drawn.to_dict("records") if _OF_CHARTS[part.key] in drawn else ():
                 case = (row["workload"], row["strategy"])
                 shown = read(row[_OF_CHARTS[part.key]])
                 if case[1] not in NOT_A_CASE and not isinstance(shown, str):
@@ -119,7 +120,7 @@ def _of_row(
 
 
 def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
-    """Upgrade, and what the Overview says of the same two builds."""
+    """Upgrade, and what Today says of the same two builds."""
     page = content.link.page.value or "overview"
     every = flat((*content.parts, *content.appendix()))
     lines = [line for part in every if isinstance(part, Lines) for line in part.lines]
@@ -130,9 +131,11 @@ def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
         if isinstance(part, Table) and part.key in ("upgrade-cases", "verdicts-moved", "verdicts-still"):
             for row in part.frame.to_dict("records"):
                 yield from _of_verdict(row, selection, door)
-        if isinstance(part, Table) and part.key == "overview-table":
-            for row in part.frame.to_dict("records"):
-                yield from _of_workload(row, selection, door)
+        if isinstance(part, Chart) and part.key == "overview-models":
+            drawn = part.chart.frames.get("main", pd.DataFrame())
+            for row in drawn.to_dict("records") if "change" in drawn else ():
+                case = (row["workload"], row["strategy"])
+                yield Figure("change of latency", case, selection, door, number(row["change"]))
         if isinstance(part, Chart) and part.key == "upgrade-forest":
             metric = content.link.metric
             drawn = part.chart.frames.get("main")
@@ -162,13 +165,6 @@ def _of_verdict(row: Mapping[str, Any], selection: Case, door: str) -> Iterator[
             continue
         yield Figure(quantity, case, selection, door, shown)
     yield Figure(f"verdict on {metric}", case, selection, door, row["tone"])
-
-
-def _of_workload(row: Mapping[str, Any], selection: Case, door: str) -> Iterator[Figure]:
-    """The change of latency of the strategy that the verdict names."""
-    verdict, _, strategy = str(row["verdict"]).rpartition(", ")
-    if verdict and number(row["change"]) is not None:
-        yield Figure("change of latency", (row["workload"], strategy), selection, door, number(row["change"]))
 
 
 def of_steps(content: PageContent, machine: str) -> Iterator[Figure]:

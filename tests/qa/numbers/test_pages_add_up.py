@@ -27,8 +27,10 @@ from compilewatch.dashboard.parts.parts import (
     Lines,
     PageContent,
     PageHeadline,
+    Pairs,
     Part,
     Table,
+    flat,
     named,
 )
 from compilewatch.dashboard.read.data import filters_of, newest_build, read_builds, read_choices
@@ -100,40 +102,58 @@ def check_quotients(page: PageContent) -> None:
         assert agree(shown, quotient), f"{page.link.page} {where}: {shown} is not {quotient}"
 
 
-def check_overview(page: PageContent, other: PageContent | None, trials: History) -> None:
+def check_today(page: PageContent, other: PageContent | None, trials: History) -> None:
     """`other` is Upgrade between the same builds, in latency."""
-    said = page.parts[0]
+    parts = list(flat(page.parts))
+    said = parts[0]
     assert isinstance(said, PageHeadline)
-    every = tables(page)
-    workloads, cases = every["overview-table"], every["cases"]
-    shown = figures(page)
+    cases = tables(page)["cases"]
     mine = [each for each in trials if build_identity(each.build) == page.link.build]
     last = max(mine, key=lambda each: (each.started_at, each.run_id)).run_id
-    failed = [each for each in mine if each.run_id == last and each.failure is not None]
-    assert int(shown["Failing cases"]) == len({(each.workload.name, each.strategy.name) for each in failed})
-    fastest = [max(1.0, value(row["speedup"]) or 1.0) for row in rows(workloads) if value(row["speedup"])]
-    means = [value(text) for title, text in shown.items() if title.endswith(", best choice")]
-    by_task = Counter(row["task"] for row in rows(workloads) if value(row["speedup"]))
-    assert len(means) == len(by_task)
-    if len(means) == 1 and means[0]:
-        assert agree(means[0], geomean(fastest) or 0.0)
-    compiled = [row for row in rows(cases) if row["strategy"] != "eager" and value(row["speedup"])]
-    drawn = charts(page)["overview-speedups"].get("main", pd.DataFrame({"workload": []}))
-    assert {(row["workload"], row["strategy"], row["speedup_text"]) for row in rows(drawn)} == {
-        (row["workload"], row["strategy"], row["speedup"]) for row in compiled
+    failed = {
+        (each.workload.name, each.strategy.name)
+        for each in mine
+        if each.run_id == last and each.failure is not None
     }
-    slower = [row for row in compiled if (value(row["speedup"]) or 1) < 0.995]
-    listed = [part for part in page.parts if part.key == "overview-slowest"]
-    assert bool(listed) >= bool(slower)
-    (tally,) = (part.lines[0] for part in page.parts if isinstance(part, Lines) and part.key == "tally")
-    counted = {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", tally)}
-    groups = Counter() if other is None else grouped(other)
-    assert {name: counted.get(name, 0) for name in GROUPS} == {name: groups[name] for name in GROUPS}
-    first = re.match(r"(\d+) of (\d+) cases? (slower|faster|undecided)", said.text)
-    if first:
-        assert (groups[first[3]], groups.total()) == (int(first[1]), int(first[2]))
-    if groups:
-        assert shown["Cases slower"] == f"{groups['slower']} of {groups.total()}"
+    listed = [part for part in parts if isinstance(part, Table) and part.key == "overview-failed"]
+    more = sum(int(found[1]) for part in listed if (found := re.match(r"(\d+) more", part.note)))
+    assert sum(len(part.frame) for part in listed) + more == len(failed)
+    # Of each model the largest speedup, of eager 1, by task.
+    fastest: dict[str, dict[str, float]] = {}
+    for case in page.data()["cases"]:
+        if case["strategy"] != "eager" and case["speedup"] is not None:
+            of_task = fastest.setdefault(case["task"], {})
+            of_task[case["workload_id"]] = max(of_task.get(case["workload_id"], 1.0), case["speedup"])
+    paid = [part for part in parts if isinstance(part, Pairs) and part.key == "overview-pays"]
+    shown = {
+        name.partition(",")[0]: value(str(text).partition(",")[0])
+        for part in paid
+        for name, text in part.pairs.items()
+    }
+    assert shown.keys() - {"slower than eager"} == fastest.keys()
+    for task, speedups in fastest.items():
+        assert agree(shown[task] or 0.0, geomean(speedups.values()) or 0.0), task
+    drawn = charts(page)["overview-models"].get("main", pd.DataFrame())
+    if "speedup_text" in drawn:
+        compiled = [row for row in rows(cases) if row["strategy"] != "eager" and value(row["speedup"])]
+        assert {(row["workload"], row["strategy"], row["speedup_text"]) for row in rows(drawn)} == {
+            (row["workload"], row["strategy"], row["speedup"]) for row in compiled
+        }
+    (tally,) = (part for part in parts if isinstance(part, Lines) and part.key == "tally")
+    if other is not None:
+        counted = _counted(tally.lines[1])
+        groups = grouped(other)
+        assert {name: counted.get(name, 0) for name in GROUPS} == {name: groups[name] for name in GROUPS}
+        of_models = _counted(tally.lines[0])
+        assert of_models["slower"] <= groups["slower"]
+        assert bool(of_models["slower"]) is bool(groups["slower"])
+        assert Counter(drawn["group"])["slower"] == of_models["slower"]
+        if first := re.match(r"(\d+) models? slower", said.text):
+            assert int(first[1]) == of_models["slower"]
+
+
+def _counted(line: str) -> dict[str, int]:
+    return {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", line)}
 
 
 GROUPS = ("slower", "faster", "unchanged", "undecided")
@@ -367,7 +387,7 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
                 link = pair
             found[page] = content_of(link)
             check_quotients(found[page])
-        check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE), trials)
+        check_today(found[Page.OVERVIEW], found.get(Page.UPGRADE), trials)
         if Page.UPGRADE in found:
             check_upgrade(found[Page.UPGRADE])
         check_others(database, trials, str(machine))

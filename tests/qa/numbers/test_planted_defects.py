@@ -140,9 +140,9 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "the largest change is not said": ("largest change", changed(JUDGED, "compare", _without_largest)),
     "previous and latest are turned around": ("the newest two", _turned_around),
-    "the Overview counts other cases as slower": (
+    "Today counts other cases as slower": (
         "tally in latency of",
-        changed(compilewatch.dashboard.verdicts.headlines, "tallied", _slower_too),
+        changed(compilewatch.dashboard.pages.overview.headline, "tallied", _slower_too),
     ),
     "the badge counts other cases as slower": (
         "tally in latency of",
