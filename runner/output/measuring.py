@@ -12,8 +12,7 @@ from typing import Protocol
 
 from compilewatch.db.engine.session import Database
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.output.progress import run_progress
-from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.output.progress import TimeLeft, run_progress
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan

@@ -40,9 +40,8 @@ from compilewatch.runner.doctor.software import software_findings
 from compilewatch.runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import stop_signal
-from compilewatch.runner.output.progress import UnderWay, run_progress
+from compilewatch.runner.output.progress import TimeLeft, UnderWay, run_progress
 from compilewatch.runner.output.tables import console, plain_table, print_lines
-from compilewatch.runner.output.time_left import TimeLeft
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
 from compilewatch.runner.plan.selection import resolve_device

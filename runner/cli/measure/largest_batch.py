@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from compilewatch.db.errors import ConfigError
+from compilewatch.db.metrics.throughput import per_second
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.units import MISSING, count, duration, rate, ratio, size
 from compilewatch.runner.cli.options import (
@@ -26,9 +29,8 @@ from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import plan_run, require_one_rank
 from compilewatch.runner.plan.selection import resolve_device, select
 from compilewatch.runner.plan.trial_spec import TrialSpec
-from compilewatch.runner.process.explanation import Fit
+from compilewatch.runner.process.explanation import Fit, NoFitError
 from compilewatch.runner.process.supervise import run_fit
-from compilewatch.runner.search.largest_batch import Side, search
 from compilewatch.runner.worker.host.free_memory import available_bytes
 
 _HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput")
@@ -147,3 +149,83 @@ def _sentences(sides: dict[str, Side], strategy: str, ratios: dict[str, float | 
         if side.stopped:
             said.append(f"{name}: the time was up; more may fit. Give it more with --minutes.")
     return said
+
+
+MOST = 2**24
+"""No batch is larger."""
+_CLOSE = 1 / 16
+"""The search ends where what fits and what does not lie so close together."""
+
+
+@dataclass
+class Side:
+    """What was tried of one strategy: by batch what a step took, or why it did not fit."""
+
+    fits: dict[int, Fit] = field(default_factory=dict)
+    fails: dict[int, str] = field(default_factory=dict)
+    stopped: str | None = None
+    """Why the search ended before its end."""
+
+    @property
+    def largest(self) -> int | None:
+        return max(self.fits, default=None)
+
+    def items_per_second(self, batch: int, items_per_sample: float) -> float:
+        """Throughput at a batch that fits."""
+        return per_second(batch * items_per_sample, self.fits[batch].latency_ns)
+
+    def predicted_bytes(self, batch: int) -> int | None:
+        """The peak that the two largest batches lead to expect; None of fewer."""
+        known = sorted(
+            (each, fit.peak_bytes) for each, fit in self.fits.items() if fit.peak_bytes is not None
+        )
+        if len(known) < 2:
+            return None
+        (first, low), (second, high) = known[-2:]
+        return round(high + (batch - second) * max(0, high - low) / (second - first))
+
+
+def search(
+    attempt: Callable[[int], Fit],
+    first: int,
+    *,
+    until_s: float,
+    available_bytes: int | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Side:
+    """Try batches from `first` on, until the largest that fits is known within a sixteenth, or `until_s` of
+    `clock`. A batch whose predicted peak is above `available_bytes` counts as too large without being tried:
+    a process that takes all memory of a host takes others with it.
+
+    `attempt` raises NoFitError where memory does not suffice; whatever else it raises ends the search.
+    """
+    side, batch = Side(), first
+    while batch <= MOST:
+        if side.fits and clock() >= until_s:
+            side.stopped = "time"
+            break
+        _try(side, batch, attempt, available_bytes)
+        smallest = min(side.fails, default=None)
+        largest = side.largest
+        if largest is None:
+            if batch == 1:
+                break
+            batch = max(1, batch // 2)
+        elif smallest is None:
+            batch *= 2
+        elif smallest - largest <= max(1, largest * _CLOSE):
+            break
+        else:
+            batch = (largest + smallest) // 2
+    return side
+
+
+def _try(side: Side, batch: int, attempt: Callable[[int], Fit], available_bytes: int | None) -> None:
+    predicted = side.predicted_bytes(batch)
+    if predicted is not None and available_bytes is not None and predicted > available_bytes:
+        side.fails[batch] = f"would need {size(predicted)} of {size(available_bytes)}"
+        return
+    try:
+        side.fits[batch] = attempt(batch)
+    except NoFitError as error:
+        side.fails[batch] = error.message

@@ -62,7 +62,6 @@ from compilewatch.runner.output.documents import print_document, run_document
 from compilewatch.runner.output.failures import failure_lines, newest_failures
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.progress import UnderWay
-from compilewatch.runner.output.submodules import submodule_rows, submodule_table
 from compilewatch.runner.output.tables import (
     answer_lines,
     cells_named,
@@ -71,6 +70,8 @@ from compilewatch.runner.output.tables import (
     reasons,
     result_parts,
     result_table,
+    submodule_rows,
+    submodule_table,
 )
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
 from compilewatch.runner.plan.diagnostics import Diagnostics

@@ -7,8 +7,7 @@ import pytest
 
 from compilewatch.db.records.trial import Status
 from compilewatch.db.units import duration
-from compilewatch.runner.output.progress import LineProgress, UnderWay
-from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.output.progress import LineProgress, TimeLeft, UnderWay
 from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.trial import ColdStart, CompilerFacts
-from compilewatch.runner.output.submodules import submodule_rows
+from compilewatch.runner.output.tables import submodule_rows
 from compilewatch.runner.worker.compiler.compiling import direct_submodules
 from compilewatch.runner.workloads.built import Built
 from tests.builders import START, make_trial

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.output.progress import TimeLeft
 from compilewatch.runner.plan.durations import Durations
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.cli.measure.largest_batch import search
 from compilewatch.runner.process.explanation import Fit, NoFitError
-from compilewatch.runner.search.largest_batch import search
 from tests.runner.terminal import in_this_process
 
 NEVER = float("inf")
