@@ -1,7 +1,9 @@
-"""A host as it is now: the room on its disk, the state of its GPUs."""
+"""A host as it is now: the room on its disk, the state of its GPUs, what its processes call themselves."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
 from pathlib import Path
 from typing import Any
@@ -86,3 +88,8 @@ def _reading(handle: Any) -> dict[str, Any]:
         "throttle_reasons": None if reasons is None else reasons_in_words(reasons),
         "uncorrected_ecc_errors": uncorrected_ecc_errors(whole),
     }
+
+
+def owner_of(host: str) -> str:
+    """This process of `host`: "box:4711:9f3c". Process ids come again, in containers at once."""
+    return f"{host}:{os.getpid()}:{secrets.token_hex(2)}"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pydantic import ValidationError
+
 from compilewatch.db.judge.statistics.noise_floor import SPEEDUP, Scatter, largest_variation
+from compilewatch.db.records.fields import Count, Finite, Flag, Name, Record, Text
 from compilewatch.db.records.trial import TimingMethod, Trial
+from compilewatch.db.records.validation import first_problem
 from compilewatch.db.records.vocabulary import Bound
 from compilewatch.db.units import count, duration, percent, plural, ratio
-from compilewatch.runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
+from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from compilewatch.runner.process.supervise import run_probes
 
 EFFECT = 0.05
 CALM_TRIALS, NOISY_TRIALS = 5, 30
@@ -112,7 +117,7 @@ def _unknown(name: str, case: str, why: str, aim: str) -> Check:
     return Check(name, case, None, why, aim, AimVerdict.UNKNOWN)
 
 
-def _cupti(probed: ProbedWorkload) -> Check:
+def _cupti(probed: _ProbedWorkload) -> Check:
     """Gated device time over the union of kernel intervals; the gaps between kernels are allowed for."""
     case = f"{probed.workload} / eager"
     aim = f"within {percent(AGREEMENT)} of the kernels' time, and {duration(GAP_NS)} a launch above it"
@@ -127,7 +132,7 @@ def _cupti(probed: ProbedWorkload) -> Check:
     return Check("cupti_agreement", case, value, fact, aim, _met(met))
 
 
-def _do_bench(probed: ProbedWorkload, probes: Probes) -> Check:
+def _do_bench(probed: _ProbedWorkload, probes: Probes) -> Check:
     case, aim = f"{probed.workload} / eager", f"within {percent(AGREEMENT)}, where the device stays busy"
     if probed.do_bench_ratio is None:
         busy = "the host is the bottleneck, so do_bench measures it"
@@ -138,7 +143,7 @@ def _do_bench(probed: ProbedWorkload, probes: Probes) -> Check:
     return Check("do_bench_agreement", case, value, f"{ratio(value)} of do_bench", aim, _met(met))
 
 
-def _flush(probed: ProbedFlush) -> Check:
+def _flush(probed: _ProbedFlush) -> Check:
     case, aim = "half of the L2 cache, read", f"at least {percent(FLUSH_EFFECT)} slower after a flush"
     if not probed.warm_ns or not probed.cold_ns:
         return _unknown("l2_flush", case, probed.error or "no gate held it", aim)
@@ -148,7 +153,7 @@ def _flush(probed: ProbedFlush) -> Check:
     return Check("l2_flush", case, value, fact, aim, _met(value >= FLUSH_EFFECT))
 
 
-def _graph(probed: ProbedGraph) -> Check:
+def _graph(probed: _ProbedGraph) -> Check:
     case, aim = f"a graph of {plural(probed.kernels, 'kernel')}", "1 launch a replay, gated"
     if not probed.gated_ns or probed.graph_launches is None:
         why = probed.error or ("no gate held it" if not probed.gated_ns else "nothing was traced")
@@ -159,3 +164,68 @@ def _graph(probed: ProbedGraph) -> Check:
     # Before 2.7 torch fills two tensors of its own before each replay.
     is_one = value == 1 and 1 <= (probed.launches or 0) <= 1 + FILLS_BEFORE_REPLAY
     return Check("graph_launches", case, value, fact, aim, _met(is_one))
+
+
+class Observed(Record):
+    """What CUPTI saw of a step. `error`: why a probe broke off; what came before it is there."""
+
+    kernels_ns: Finite | None = None
+    launches: Finite | None = None
+    graph_launches: Count | None = None
+    streams: Count | None = None
+    error: Text | None = None
+
+
+class _ProbedWorkload(Observed):
+    """One workload, eager: medians in nanoseconds, its gated time by turns with CUPTI's, and over that of
+    `do_bench`.
+    """
+
+    workload: Name
+    gated_ns: Finite | None = None
+    wall_pipelined_ns: Finite | None = None
+    do_bench_ratio: Finite | None = None
+
+
+class _ProbedFlush(Record):
+    """Device time of a step whose input the L2 cache holds, and after a flush, in nanoseconds."""
+
+    read_bytes: Count | None = None
+    warm_ns: Finite | None = None
+    cold_ns: Finite | None = None
+    error: Text | None = None
+
+
+class _ProbedGraph(Observed):
+    """A CUDA graph of `kernels` kernels behind the gate."""
+
+    kernels: Count
+    gated_ns: Finite | None = None
+
+
+class Probes(Record):
+    """The whole pass. `has_do_bench`: whether Triton is installed."""
+
+    has_do_bench: Flag
+    workloads: list[_ProbedWorkload]
+    l2: _ProbedFlush
+    graph: _ProbedGraph
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The pass, or why there is none."""
+
+    probes: Probes | None = None
+    problem: str = ""
+
+
+def probe(spec: TrialSpec, workloads: list[WorkloadSpec], is_stopped: Callable[[], bool]) -> Probed:
+    """Run the pass under the conditions of `spec`, until `is_stopped`. Raises as `run_probes` does."""
+    content, problem = run_probes(spec, workloads, is_stopped)
+    if content is None:
+        return Probed(problem=problem)
+    try:
+        return Probed(Probes.model_validate(content))
+    except ValidationError as error:
+        return Probed(problem=f"What the process sent is no pass: {first_problem(error, 'all of it')}.")

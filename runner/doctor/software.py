@@ -9,6 +9,8 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from compilewatch.db.engine.session import open_database
@@ -16,7 +18,6 @@ from compilewatch.db.errors import CompilewatchError, DatabaseError
 from compilewatch.db.units import plural, size
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import MIN_FREE_BYTES, existing_part
-from compilewatch.runner.doctor.findings import DoctorFinding, fail, ok, warn
 from compilewatch.runner.plan.host_stacks import compiler_version
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.storage.spool import Spool
@@ -125,3 +126,36 @@ def software_findings(settings: Settings, facts: InterpreterFacts | Compilewatch
         time_finding(),
         ok("interpreter", sys.executable),
     ]
+
+
+class Standing(StrEnum):
+    """`warn`: figures may be noisier or fewer than they could be. `fail`: nothing can be measured."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class DoctorFinding:
+    """`fact` is one phrase without a full stop; `next_step` is empty where there is nothing to do."""
+
+    subject: str
+    standing: Standing
+    fact: str
+    next_step: str = ""
+
+
+def ok(subject: str, fact: str, next_step: str = "") -> DoctorFinding:
+    """Nothing to do, unless `next_step` says what would still help."""
+    return DoctorFinding(subject, Standing.OK, fact, next_step)
+
+
+def warn(subject: str, fact: str, next_step: str) -> DoctorFinding:
+    """Measuring works, and something makes its figures worse or unknown."""
+    return DoctorFinding(subject, Standing.WARN, fact, next_step)
+
+
+def fail(subject: str, fact: str, next_step: str) -> DoctorFinding:
+    """Nothing can be measured or stored before this is mended."""
+    return DoctorFinding(subject, Standing.FAIL, fact, next_step)

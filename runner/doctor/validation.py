@@ -21,7 +21,7 @@ from compilewatch.db.store.trials import start_run
 from compilewatch.db.units import duration, plural, words
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import DeviceBusyError
-from compilewatch.runner.doctor.probes import Probed, probe
+from compilewatch.runner.doctor.checks import Probed, probe
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from compilewatch.runner.process.execution import Progress

@@ -1,8 +1,11 @@
-"""The names of queues, tasks and locks on both sides."""
+"""The names of queues, tasks and locks on both sides, and what a fleet needs before anything is started."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+
+from compilewatch.db.errors import ConfigError
 
 TASK = "compilewatch.measure"
 MOST_ATTEMPTS = 5
@@ -36,3 +39,17 @@ def lock_of_queue(queue: str) -> str | None:
 def is_direct(queue: str) -> bool:
     """Whether the name means one host or one GPU rather than a machine type."""
     return queue.startswith((_GPU, _HOST))
+
+
+def require_fleet(database_url: str) -> None:
+    """Raises ConfigError where the database is not PostgreSQL, or the extra is not installed."""
+    if not database_url.startswith(("postgresql", "postgres:")):
+        raise ConfigError(
+            "A fleet needs a database on PostgreSQL: workers on other hosts share it.",
+            "Name one with --db postgresql://USER@HOST/NAME, or leave [fleet] queues empty to measure here.",
+        )
+    if importlib.util.find_spec("procrastinate") is None:
+        raise ConfigError(
+            "The queue of a fleet, procrastinate, is not installed.",
+            "Run `pip install 'compilewatch[fleet]'`.",
+        )

@@ -16,7 +16,7 @@ from compilewatch.runner.fleet.names import queue_of_host
 from compilewatch.runner.fleet.threads import in_thread
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
 from compilewatch.runner.process.trace import forget_traces
-from compilewatch.runner.service.fingerprint import request_where_changed
+from compilewatch.runner.service.upkeep import request_where_changed
 from compilewatch.runner.storage.persistence import store_waiting
 from compilewatch.runner.storage.spool import Spool
 

@@ -13,10 +13,9 @@ from typing import Protocol
 from compilewatch.db.engine.session import Database
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.progress import TimeLeft, run_progress
-from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.durations import Durations, TimeBudget
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.time_budget import TimeBudget
 from compilewatch.runner.process.execution import RunOutcome, execute
 from compilewatch.runner.storage.spool import Spool, TravellingSpool
 

@@ -25,9 +25,14 @@ from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
 from compilewatch.runner.plan.cancellation import check_cancelled
-from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.plan.selection import ResolvedSuite, check_packages, select
-from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.runner.plan.trial_spec import (
+    NO_DIAGNOSTICS,
+    Diagnostics,
+    TorchSettings,
+    TrialSpec,
+    WorkloadSpec,
+)
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 

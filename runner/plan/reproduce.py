@@ -23,12 +23,11 @@ from compilewatch.runner.catalog.targets import split_target
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.builds import created_builds
 from compilewatch.runner.plan.bundle import bundle_of, literal
-from compilewatch.runner.plan.diagnostics import Diagnostics
 from compilewatch.runner.plan.environment import passed_on, pinned_settings, recorded_environment
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from compilewatch.runner.plan.selection import select_by_data
-from compilewatch.runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
+from compilewatch.runner.plan.trial_spec import Diagnostics, MatmulPrecision, TorchSettings, TrialSpec
 from compilewatch.runner.worker.host.facts import split_version, torch_variant
 
 MOST_THREADS = 1024

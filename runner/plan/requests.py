@@ -9,11 +9,10 @@ from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.requests import RequestSpec
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
-from compilewatch.runner.plan.diagnostics import Diagnostics
 from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.selection import refuse_code, resolve_device
-from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.plan.trial_spec import Diagnostics, TrialSpec
 
 
 def plan_request(settings: Settings, spec: RequestSpec) -> Plan:

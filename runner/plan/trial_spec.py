@@ -1,7 +1,11 @@
-"""One trial to run. The measured process gets its part as `runner.worker.step.messages.Specification`."""
+"""One trial to run, and the diagnostics after it.
+
+The measured process gets its part as `runner.worker.step.messages.Specification`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,8 +13,27 @@ from pydantic import Field
 
 from compilewatch.db.records.fields import Closed, Identifier
 from compilewatch.db.records.trial import Build, Strategy, Workload
-from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """`profile`: a few steps under torch.profiler. `trace_into`: the data directory that gets the compiler's
+    own log of a cold compilation; None for no log. `bisect_s`: how long to seek the part of the compiler that
+    makes a trial fail, in seconds; 0 does not seek it.
+    """
+
+    profile: bool = False
+    trace_into: Path | None = None
+    bisect_s: float = 0.0
+
+    @property
+    def follow(self) -> bool:
+        """Whether a process follows a trial that succeeded."""
+        return self.profile or self.trace_into is not None
+
+
+NO_DIAGNOSTICS = Diagnostics()
 
 
 class WorkloadSpec(Workload):

@@ -24,10 +24,9 @@ from compilewatch.db.records.trial import FailureKind, NumericsStatus, Task
 from compilewatch.db.units import ratio, words
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.settings import Settings, StrategySettings, WorkloadSettings
-from compilewatch.runner.plan.durations import Case, Durations
+from compilewatch.runner.plan.durations import Case, Durations, TimeBudget
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.selection import known_strategies
-from compilewatch.runner.plan.time_budget import TimeBudget
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.search.environments import announce
 from compilewatch.runner.storage.search_state import SearchQuestion, SearchState

@@ -14,11 +14,11 @@ from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.host import disk_room
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.plan.builds import create_build, created_builds
-from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
 from compilewatch.runner.plan.interpreter import answer_of
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.requests import only_cases
+from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 
 
 class MeasuringInterruptedError(KeyboardInterrupt):

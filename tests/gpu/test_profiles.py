@@ -6,7 +6,7 @@ import pytest
 
 from compilewatch.db.cause.profile_words import why
 from compilewatch.db.cause.trial_words import StepTimes
-from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.doctor.checks import AimVerdict, probe_checks
-from compilewatch.runner.doctor.probes import probe
+from compilewatch.runner.doctor.checks import AimVerdict, probe, probe_checks
 from compilewatch.runner.doctor.validation import plan_validation
 
 pytestmark = pytest.mark.gpu

@@ -49,7 +49,6 @@ FLOORS = {
         "runner/fleet runner/regressions runner/doctor",
         "runner/output",
         "runner/search",
-        "runner/search/bisect runner/search/attribute",
         "runner/cli",
         "runner/cli/judge runner/cli/stored",
         "runner/cli/measure",

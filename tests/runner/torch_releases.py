@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
-from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.process.supervise import run_trial
 from tests.runner.measuring import FAST_COMPILE, compiled, make_spec
 

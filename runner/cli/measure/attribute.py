@@ -36,9 +36,7 @@ from compilewatch.runner.plan.builds import interpreter_facts
 from compilewatch.runner.plan.durations import Case, plan_s
 from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.plan.selection import refuse_code, resolve_device, select
-from compilewatch.runner.search.attribute.components import components_between, environment_of
-from compilewatch.runner.search.attribute.measuring import Measurer
-from compilewatch.runner.search.attribute.sides import (
+from compilewatch.runner.search.attributed_sides import (
     FixedShare,
     Side,
     fixed_differences,
@@ -46,7 +44,8 @@ from compilewatch.runner.search.attribute.sides import (
     moved_cases,
     side_of,
 )
-from compilewatch.runner.search.attribute.state import Question, State
+from compilewatch.runner.search.attribution import Measurer, Question, State
+from compilewatch.runner.search.components import components_between, environment_of
 from compilewatch.runner.search.environments import (
     MeasuringInterruptedError,
     announce,

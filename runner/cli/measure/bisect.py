@@ -35,9 +35,7 @@ from compilewatch.runner.plan.builds import parsed_release
 from compilewatch.runner.plan.durations import plan_s
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.selection import resolve_device, select
-from compilewatch.runner.search.bisect.measuring import Measurer
-from compilewatch.runner.search.bisect.releases import releases_between
-from compilewatch.runner.search.bisect.state import Question, State
+from compilewatch.runner.search.bisection import Measurer, Question, State, releases_between
 from compilewatch.runner.search.environments import (
     MeasuringInterruptedError,
     announce,

@@ -34,9 +34,8 @@ from compilewatch.runner.cli.front import EXIT_INTERRUPTED
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.doctor.checks import AimVerdict, Check, gate_checks, probe_checks, variation_checks
-from compilewatch.runner.doctor.findings import DoctorFinding, Standing
 from compilewatch.runner.doctor.hardware import hardware_findings
-from compilewatch.runner.doctor.software import software_findings
+from compilewatch.runner.doctor.software import DoctorFinding, Standing, software_findings
 from compilewatch.runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import stop_signal

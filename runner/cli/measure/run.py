@@ -74,12 +74,11 @@ from compilewatch.runner.output.tables import (
     submodule_table,
 )
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
-from compilewatch.runner.plan.diagnostics import Diagnostics
-from compilewatch.runner.plan.durations import Durations, stored_durations_s
+from compilewatch.runner.plan.durations import Durations, by_value, require_fit, stored_durations_s
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.plan import Plan, plan_run, require_one_rank
 from compilewatch.runner.plan.selection import resolve_device, select
-from compilewatch.runner.plan.time_budget import by_value, require_fit
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.process.supervise import run_submodules
 from compilewatch.runner.regressions.notify import address

@@ -36,7 +36,7 @@ from compilewatch.runner.cli.options import (
     who_asks,
 )
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.fleet.requirements import require_fleet
+from compilewatch.runner.fleet.names import require_fleet
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.failures import LONGEST_MESSAGE
 from compilewatch.runner.output.measuring import stop_signal
@@ -215,8 +215,7 @@ class _Releases:
                 _LOG.info("%s", tried.text)
 
     def _measured(self, plan: Plan, seconds: float, should_stop: Callable[[], bool]) -> RunOutcome:
-        from compilewatch.runner.plan.durations import Durations, stored_durations_s
-        from compilewatch.runner.plan.time_budget import TimeBudget
+        from compilewatch.runner.plan.durations import Durations, TimeBudget, stored_durations_s
 
         durations = Durations(stored_durations_s(self._database, plan))
         budget = TimeBudget(seconds, durations, canaries=plan.canaries)

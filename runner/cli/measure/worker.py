@@ -10,11 +10,10 @@ import typer
 
 from compilewatch.db.errors import ConfigError
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, settings_of
+from compilewatch.runner.device.host import owner_of
 from compilewatch.runner.device.state import DeviceFacts, device_facts
-from compilewatch.runner.fleet.names import queue_of_device
-from compilewatch.runner.fleet.requirements import require_fleet
+from compilewatch.runner.fleet.names import queue_of_device, require_fleet
 from compilewatch.runner.service.logs import log_to_standard_error
-from compilewatch.runner.service.owner import owner_of
 
 
 def worker(

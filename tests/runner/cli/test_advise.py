@@ -24,11 +24,10 @@ from compilewatch.runner.cli.measure import advise as command
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.advice_text import answer, paste
 from compilewatch.runner.output.measuring import Wanted
-from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.durations import Durations, TimeBudget
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.time_budget import TimeBudget
 from compilewatch.runner.process.execution import RunOutcome
 from tests.builders import MS, START, make_machine, make_memory, make_trial
 from tests.runner.terminal import compilewatch, in_this_process

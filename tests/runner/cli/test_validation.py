@@ -18,7 +18,7 @@ from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Trial
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import DeviceBusyError
-from compilewatch.runner.doctor.probes import Probed
+from compilewatch.runner.doctor.checks import Probed
 from compilewatch.runner.doctor.validation import WORKLOADS, Validator, affordable, plan_validation
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.supervise import run_trial

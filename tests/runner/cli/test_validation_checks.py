@@ -12,12 +12,13 @@ from compilewatch.db.records.vocabulary import Bound
 from compilewatch.runner.doctor.checks import (
     AimVerdict,
     Check,
+    Probed,
+    Probes,
     aim_cv,
     gate_checks,
     probe_checks,
     variation_checks,
 )
-from compilewatch.runner.doctor.probes import Probed, Probes
 from tests.builders import make_timed, make_timing
 
 US = 1_000.0

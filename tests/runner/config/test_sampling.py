@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from compilewatch.runner.config.settings import RunSettings, Settings
-from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.process.measured_process import ProcessRole, worker_specification
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 

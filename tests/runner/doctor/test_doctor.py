@@ -21,9 +21,9 @@ from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device import state as device_state
-from compilewatch.runner.device.setup import DeviceSetup, device_setup
 from compilewatch.runner.doctor import hardware, software
-from compilewatch.runner.doctor.findings import Standing
+from compilewatch.runner.doctor.hardware import DeviceSetup, device_setup
+from compilewatch.runner.doctor.software import Standing
 from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts
 from compilewatch.runner.storage.spool import Spool
 from tests.builders import make_trial

@@ -16,10 +16,15 @@ from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.measure import run
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.plan.durations import Durations, stored_durations_s
+from compilewatch.runner.plan.durations import (
+    Durations,
+    TimeBudget,
+    by_value,
+    require_fit,
+    stored_durations_s,
+)
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan, plan_run
-from compilewatch.runner.plan.time_budget import TimeBudget, by_value, require_fit
 from compilewatch.runner.process import local_executor
 from compilewatch.runner.process.execution import RunOutcome, execute, jobs_of
 from compilewatch.runner.storage.spool import Spool

@@ -10,7 +10,7 @@ import torch
 from compilewatch.db.cause.bisection import bisection_sentence, replay_line
 from compilewatch.db.records.evidence import Bisection
 from compilewatch.db.records.trial import FailureKind, Status, parse_trial
-from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.process.measured_process import ProcessRole, worker_specification
 from compilewatch.runner.process.supervise import run_trial
 from compilewatch.runner.worker.bisecting import Attempts, bisect

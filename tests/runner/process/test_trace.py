@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.records.trial import Status
-from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.process import trace
 from compilewatch.runner.process.trace import forget_traces, trace_directory, trace_in
 from tests.runner.measuring import compiled, make_spec

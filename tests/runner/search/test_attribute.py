@@ -21,7 +21,7 @@ from compilewatch.runner.plan.builds import create_build, known_builds
 from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.search import environments
-from compilewatch.runner.search.attribute.components import environment_of
+from compilewatch.runner.search.components import environment_of
 from tests.builders import MS, make_build, make_machine, make_trial
 from tests.runner.plan.test_builds import TORCH, _wheel
 from tests.runner.second_environment import make_empty_environment

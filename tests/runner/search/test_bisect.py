@@ -15,8 +15,7 @@ from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.plan.builds import BuildError, BuildFacts, CreatedBuild
 from compilewatch.runner.process.execution import RunOutcome
-from compilewatch.runner.search import environments
-from compilewatch.runner.search.bisect import measuring, releases
+from compilewatch.runner.search import bisection, environments
 from tests.builders import MS, make_build, make_machine, make_trial
 
 OFFERED = ["2.9.0", "2.8.0", "2.7.1", "2.7.0", "2.7.1+cpu", "2.6.0", "2.5.1"]
@@ -82,10 +81,10 @@ def bisect(tmp_path, monkeypatch, capsys, _sqlite_template):
     shutil.copy(_sqlite_template, "compilewatch.db")
 
     def call(host, *arguments, good="2.6.0", bad="2.8.0", as_json=True):
-        monkeypatch.setattr(releases, "offered_versions", lambda *_, **__: OFFERED)
+        monkeypatch.setattr(bisection, "offered_versions", lambda *_, **__: OFFERED)
         monkeypatch.setattr(environments, "create_build", host.create)
         monkeypatch.setattr(environments, "created_builds", lambda _settings: host.there)
-        monkeypatch.setattr(measuring, "remove_build", lambda name, _settings: host.removed.append(name))
+        monkeypatch.setattr(bisection, "remove_build", lambda name, _settings: host.removed.append(name))
         monkeypatch.setattr(environments, "measure", host.measure)
         ends = ["--good", f"torch=={good}", "--bad", f"torch=={bad}"]
         case = ["-w", "elementwise", "-s", "default", "--device", "cpu", *(["--json"] if as_json else [])]

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from compilewatch.runner.config.settings import BuildSettings
 from compilewatch.runner.plan.builds import BuildError
-from compilewatch.runner.search.attribute.components import (
+from compilewatch.runner.search.components import (
     Environment,
     Package,
     components_between,

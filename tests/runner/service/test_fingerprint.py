@@ -15,8 +15,8 @@ from compilewatch.db.service.requests import end_request, queue, requests, take_
 from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.state import DeviceFacts
-from compilewatch.runner.service import fingerprint
-from compilewatch.runner.service.fingerprint import fingerprints, request_where_changed
+from compilewatch.runner.service import upkeep
+from compilewatch.runner.service.upkeep import fingerprints, request_where_changed
 from tests.builders import make_build, make_machine, make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -92,7 +92,7 @@ def test_a_host_without_history_has_nothing_to_compare(sqlite_database: Database
 def test_a_new_driver_is_news_where_a_gpu_was_measured(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fingerprint, "device_facts", lambda _device: DeviceFacts(driver="580.65"))
+    monkeypatch.setattr(upkeep, "device_facts", lambda _device: DeviceFacts(driver="580.65"))
     measured(sqlite_database, INSTALLED)
     assert look(sqlite_database) is None
     measured(sqlite_database, INSTALLED, driver="570.86")

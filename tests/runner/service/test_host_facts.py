@@ -12,7 +12,7 @@ from compilewatch.db.records.hosts import HostDevice
 from compilewatch.db.service.hosts import HOSTS
 from compilewatch.runner.device import state as device_state
 from compilewatch.runner.device.host import disk_room
-from compilewatch.runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices
+from compilewatch.runner.service.keeper import SAVE_INTERVAL_S, HostFacts, read_devices
 from compilewatch.runner.service.timetable import Host
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)

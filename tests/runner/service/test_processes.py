@@ -25,7 +25,7 @@ from compilewatch.db.records.schedules import ScheduleSpec
 from compilewatch.db.service.requests import requests
 from compilewatch.db.service.schedules import firings, measured_stacks, save_schedule
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.service.fingerprint import fingerprints
+from compilewatch.runner.service.upkeep import fingerprints
 from tests.runner.fleet_processes import wait_until
 from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process
 

@@ -18,10 +18,10 @@ from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestSt
 from compilewatch.db.service.requests import cancel_request, new_request, run_request, save_request
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan import builds
-from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.service import keeper
 from compilewatch.runner.service.keeper import LEASE_S, Abandoned

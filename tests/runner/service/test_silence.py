@@ -29,7 +29,7 @@ from compilewatch.db.service.schedules import (
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.config.settings import NotifySettings
 from compilewatch.runner.regressions.notify import silence_message
-from compilewatch.runner.service.silence import Silence, result_due_at
+from compilewatch.runner.service.service import Silence, result_due_at
 from tests.builders import make_trial
 
 NIGHTLY = ScheduleSpec(cron="0 3 * * *")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.doctor.probes import Probes, probe
+from compilewatch.runner.doctor.checks import Probes, probe
 from compilewatch.runner.doctor.validation import plan_validation
 from compilewatch.runner.worker import probes
 from compilewatch.runner.worker.device.gpu_timer import GateChoice

@@ -16,8 +16,7 @@ import torch
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.streams import StreamFacts
 from compilewatch.db.records.trial import NumericsStatus, Status, Task
-from compilewatch.runner.catalog.builtin import WORKLOADS
-from compilewatch.runner.catalog.streams import STREAMS
+from compilewatch.runner.catalog.builtin import STREAMS, WORKLOADS
 from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases
 from compilewatch.runner.worker.internals.compilations import counters, listen_to_events
 from compilewatch.runner.worker.internals.log import collect_log

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from packaging.version import Version
+from pydantic import BaseModel, ConfigDict, Field
 
 from compilewatch.db.columns.metrics import COUNTED_METRICS
 from compilewatch.db.engine.session import Database
@@ -17,11 +23,67 @@ from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import percent, plural
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.config.settings import BuildSettings, Settings
-from compilewatch.runner.plan.builds import BuildError, remove_build
-from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.builds import (
+    BuildError,
+    distinct_releases,
+    offered_versions,
+    parsed_release,
+    remove_build,
+)
 from compilewatch.runner.plan.interpreter import InterpreterError
-from compilewatch.runner.search.bisect.state import Pair, Question, State
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.search.environments import announce, make_build, measure_interleaved
+from compilewatch.runner.storage.search_state import SearchQuestion, SearchState
+
+
+class Pair(NamedTuple):
+    """Two runs that took turns: the first release's, and that of the release in question."""
+
+    first: str
+    other: str
+
+
+class Step(BaseModel):
+    """One release: the runs that measured it, or why it cannot be measured, and whether its environment was
+    made for this.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: list[Pair] = []
+    made: bool = False
+    skipped: str | None = None
+
+
+class Question(SearchQuestion):
+    """Between which releases something changed, and in which case."""
+
+    folder: ClassVar[str] = "bisect"
+
+    good: str
+    bad: str
+    packages: tuple[str, ...]
+    workload: str
+    strategy: str
+    metric: str | None
+    device: str
+
+
+class State(SearchState):
+    """Steps by release."""
+
+    question: Question
+    steps: dict[str, Step] = Field(default={})
+
+    def step(self, release: str) -> Step:
+        """Of a release, a new one where it was not measured."""
+        return self.steps.setdefault(release, Step())
+
+    @property
+    def measured(self) -> list[str]:
+        """Releases with trials."""
+        return [release for release, step in self.steps.items() if step.runs]
+
 
 # What is searched for where the command names no metric: the first of these that moved between the ends.
 _METRICS = (
@@ -183,3 +245,25 @@ class Measurer:
 
     def _save(self) -> None:
         self.state.save(self.settings.data_dir)
+
+
+def releases_between(good: str, bad: str, *, index_url: str | None = None, early: bool = False) -> list[str]:
+    """All releases from `good` to `bad`, both included, in the order of the search: `bad` may be the older
+    one. Nightlies and candidates only with `early`.
+
+    Raises CompilewatchError where they are the same, BuildError where pip offers none of one.
+    """
+    first, last = (parsed_release(each) for each in (good, bad))
+    if Version(first) == Version(last):
+        raise CompilewatchError("Both ends are the same release.", "Name two releases of torch.")
+    found = offered_versions(Path(sys.executable), "torch", index_url=index_url, early=early)
+    offered = distinct_releases(found)
+    for end in (first, last):
+        if Version(end) not in offered:
+            newest = ", ".join(str(each) for each in offered[-5:])
+            raise BuildError(
+                f"pip finds no torch=={end} for this Python and platform.", f"It offers {newest}."
+            )
+    low, high = sorted((Version(first), Version(last)))
+    between = [str(each) for each in offered if low <= each <= high]
+    return between if Version(first) == low else between[::-1]

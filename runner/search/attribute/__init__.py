@@ -1,1 +1,0 @@
-"""Which package of an upgrade changed a case."""

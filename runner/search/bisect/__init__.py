@@ -1,1 +1,0 @@
-"""Which release changed a case."""
