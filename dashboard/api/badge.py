@@ -26,8 +26,8 @@ from compilewatch.db.errors import NotFoundError, visible
 from compilewatch.db.judge.words.sentences import tallied
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text
+from compilewatch.db.queries.facets import machine_measured_last
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.offered import machine_measured_last
 from compilewatch.db.queries.run_parts import newest_build
 from compilewatch.db.records.trial import SourceKind
 

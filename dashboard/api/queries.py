@@ -18,8 +18,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.named import require_stored
-from compilewatch.db.queries.names import former_machine_names, machine_names
+from compilewatch.db.queries.named import former_machine_names, machine_names, require_stored
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.requests import RequestState
 from compilewatch.db.records.trial import SourceKind, Status, Task

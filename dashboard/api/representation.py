@@ -14,7 +14,7 @@ import pandas as pd
 from starlette.requests import Request
 
 from compilewatch import __version__
-from compilewatch.db.interchange.write.csv_cells import harmless
+from compilewatch.db.cells import harmless
 
 JSON, CSV = "application/json", "text/csv"
 _DTYPE_SCHEMAS = {

@@ -19,7 +19,7 @@ from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.strategies import sort_key
 from compilewatch.db.verdicts.case_view import DOORS, Cell, Door
-from compilewatch.db.verdicts.noise_words import smallest_change
+from compilewatch.db.verdicts.noise_floors import smallest_change
 
 NO_DIFFERENCE = "no difference shown"
 """In the place of a best strategy that none is shown to be."""

@@ -11,7 +11,7 @@ from typing import Any
 from compilewatch.dashboard.read.shaping import build_names
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
-from compilewatch.db.queries.offered import Offered, newest_first, newest_machine
+from compilewatch.db.queries.facets import Offered, newest_first, newest_machine
 
 NEWEST_RUNS = 200
 

@@ -30,7 +30,7 @@ from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from compilewatch.db.people.annotations import stored_annotations
 from compilewatch.db.people.regressions import RegressionState, standing_regressions
-from compilewatch.db.queries import facets, measured, names, records
+from compilewatch.db.queries import facets, measured, named, records
 from compilewatch.db.queries import run_parts as parts
 from compilewatch.db.queries.cases.causes import explained_case, explanation_lines, explanations
 from compilewatch.db.queries.cases.cold_start import cold_starts, newest_job_trials
@@ -38,11 +38,16 @@ from compilewatch.db.queries.cases.roofs import rooflines
 from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
 from compilewatch.db.queries.cases.turns import turn_trials
 from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.facets import offered
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import measured_workloads
-from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
-from compilewatch.db.queries.offered import offered
-from compilewatch.db.queries.trials import newest_profiled, trials_frame
+from compilewatch.db.queries.trials import (
+    count_trials,
+    newest_profiled,
+    newest_trials_frame,
+    trials_frame,
+    ungated_shown,
+)
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.trial import SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
@@ -277,8 +282,8 @@ def read_runs(newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read_former_names() -> list[tuple[str, str]]:
-    """As `db.queries.names.former_machine_names` returns them."""
-    return names.former_machine_names(reader())
+    """As `db.queries.named.former_machine_names` returns them."""
+    return named.former_machine_names(reader())
 
 
 @cached

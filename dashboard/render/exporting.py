@@ -23,8 +23,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts.column_units import UNITS, UnitCell
 from compilewatch.dashboard.parts.parts import WRITTEN, Chart, Table, TableColumn
 from compilewatch.db import units
-from compilewatch.db.interchange.write.csv_cells import harmless
-from compilewatch.db.markdown_cells import escaped_text
+from compilewatch.db.cells import escaped_text, harmless
 from compilewatch.db.metrics.groups import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"

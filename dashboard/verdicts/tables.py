@@ -22,7 +22,7 @@ from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.judge.words import verdicts as wording
 from compilewatch.db.records.marks import bound_cell, bound_word
 from compilewatch.db.records.vocabulary import Metric, Verdict
-from compilewatch.db.verdicts.noise_words import smallest_change
+from compilewatch.db.verdicts.noise_floors import smallest_change
 
 CASE_COLUMNS = (
     *("metric", "base", "head", "change", "interval", "q", "verdict", "moved", "trials", "reason"),

@@ -235,8 +235,8 @@ class Comparison(Result):
 
     `canary_change` is the relative change of the machine's canaries; on a GPU of those that measure the
     device, and `host_canary_change` of the one that measures the host. `timing` names how GPU times were
-    taken, empty on a CPU. `wild_trials` of the compared ones are set aside (`db.metrics.wild`). `asked` are
-    rows of further metrics, of which verdict and tally know nothing.
+    taken, empty on a CPU. `wild_trials` of the compared ones are set aside (`db.metrics.eligibility`).
+    `asked` are rows of further metrics, of which verdict and tally know nothing.
     """
 
     base: BuildSide

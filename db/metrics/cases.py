@@ -2,7 +2,7 @@
 
 What counts: a trial that failed, or whose numerics fail (a wrong result), counts as failed and in nothing
 else. A trial that was cancelled is left out, and a case without any other. A suspect trial (throttled, shared
-device) and a wild one (`db.metrics.wild`) count in memory and compiler facts, not in any time.
+device) and a wild one (`db.metrics.eligibility`) count in memory and compiler facts, not in any time.
 
 Eager's latency for a compiled trial is its control, interleaved in the same process. A result without one
 (imported, or written without a control) is set against the eager trials of the same run, marked `same_run`

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, Table, Text, and_, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, cast, func, or_, select
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.metrics.eligibility import is_canary
@@ -17,8 +19,8 @@ from compilewatch.db.queries.selection import read_frame, selected
 from compilewatch.db.records.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.versions import stack_order
-from compilewatch.db.tables.run_parts import RUN_PART
-from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, TRIAL, WORKLOAD
+from compilewatch.db.tables.runs import RUN_PART
+from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 
@@ -180,3 +182,94 @@ def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
     Torch decides, then what it stands on; builds that differ in none of that, by first seen.
     """
     return (*stack_order(row), row["first_seen_at"], row["build_id"])
+
+
+_MEASURED = (
+    select(RUN_PART.c.last_seen_at)
+    .join(RUN)
+    .where(RUN_PART.c.machine_id == MACHINE.c.machine_id, is_measured())
+    .order_by(RUN_PART.c.last_seen_at.desc())
+    .limit(1)
+)
+_MACHINES = select(
+    *(MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name, MACHINE.c.last_seen_at),
+    _MEASURED.correlate(MACHINE).scalar_subquery(),
+)
+_WORKLOADS = select(WORKLOAD.c.name).distinct()
+_STRATEGIES = select(STRATEGY.c.name).distinct()
+_SUITES = select(RUN.c.suite).where(RUN.c.suite.is_not(None)).distinct().order_by(RUN.c.suite)
+_RUNS = select(RUN.c.run_id, RUN.c.suite, BEGAN.label("began")).order_by(BEGAN.desc(), RUN.c.run_id.desc())
+_OLDEST = select(func.min(BEGAN))
+
+
+class _OfferedMachine(NamedTuple):
+    """A machine as it was last called, when its newest trial began, and the newest that was not imported."""
+
+    machine_id: str
+    name: str
+    device_name: str
+    last_seen_at: datetime | None
+    last_measured_at: datetime | None
+
+
+class _OfferedRun(NamedTuple):
+    """A run; one that was not announced began with its first trial."""
+
+    run_id: str
+    suite: str | None
+    began: datetime | None
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What can be chosen beside builds: machines, workloads and suites by name, runs newest first."""
+
+    machines: Sequence[_OfferedMachine]
+    workloads: Sequence[str]
+    strategies: Sequence[str]
+    suites: Sequence[str]
+    runs: Sequence[_OfferedRun]
+    oldest_run_at: datetime | None
+
+
+def offered(db: Database, *, newest_runs: int) -> Offered:
+    """What there is to choose from, of the runs at most `newest_runs`."""
+    with db.read() as connection:
+        return Offered(
+            machines=_machines(connection),
+            workloads=sorted(connection.scalars(_WORKLOADS)),
+            strategies=list(connection.scalars(_STRATEGIES)),
+            suites=list(connection.scalars(_SUITES)),
+            runs=[_OfferedRun(*row) for row in connection.execute(_RUNS.limit(newest_runs))],
+            oldest_run_at=connection.scalar(_OLDEST),
+        )
+
+
+def machine_measured_last(db: Database) -> str | None:
+    """The machine that pages show unless asked for another."""
+    with db.read() as connection:
+        newest = newest_machine(_machines(connection))
+    return None if newest is None else newest.machine_id
+
+
+def newest_machine(machines: Sequence[_OfferedMachine]) -> _OfferedMachine | None:
+    """The one with the newest trial that was measured; where none was, with the newest."""
+    return next(iter(newest_first(machines)), None)
+
+
+def newest_first(machines: Sequence[_OfferedMachine]) -> list[_OfferedMachine]:
+    """Those whose newest trial was measured before those that only have imported ones."""
+    return sorted(machines, key=_recency, reverse=True)
+
+
+def _recency(machine: _OfferedMachine) -> tuple[float, float, str, str]:
+    measured, last_at = (
+        -math.inf if moment is None else moment.timestamp()
+        for moment in (machine.last_measured_at, machine.last_seen_at)
+    )
+    return measured, last_at, machine.name, machine.machine_id
+
+
+def _machines(connection: Connection) -> list[_OfferedMachine]:
+    machines = [_OfferedMachine(*row) for row in connection.execute(_MACHINES)]
+    return sorted(machines, key=lambda machine: (machine.name, machine.machine_id))

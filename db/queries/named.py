@@ -1,9 +1,9 @@
-"""Names that somebody asks for and that nothing stored has: refused, with the names that there are."""
+"""Names: what somebody types is found, or refused with those that there are; what machines were called."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, select
@@ -12,9 +12,11 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, did_you_mean, one_line
 from compilewatch.db.metrics.eligibility import is_canary
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.names import former_machine_names, machine_names
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.trial import Build
 from compilewatch.db.records.versions import version_key
-from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from compilewatch.db.tables.runs import RUN_PART
+from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 from compilewatch.db.units import first_of
 
 MOST_NAMED = 8
@@ -88,3 +90,35 @@ def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
     ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
     choices = [each if each == label else f"{each} ({label})" for each, label in ordered]
     return f"Stored: {first_of(choices, MOST_NAMED)}."
+
+
+def machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine, and its name with that of its device, as pages write it."""
+    columns = (MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name)
+    rows = db.rows(select(*columns).order_by(MACHINE.c.machine_id))
+    return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
+
+
+def former_machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine for each name that it was measured under and that none has now."""
+    called = (
+        select(TRIAL.c.machine_name)
+        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        .where(TRIAL.c.run_id == RUN_PART.c.run_id, SERIES.c.machine_id == RUN_PART.c.machine_id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
+    now = {name for name, _ in machine_names(db)}
+    return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
+
+
+def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
+    """The builds with these ids, the one measured last first; settings are of single trials."""
+    columns = [BUILD.c[name] for name in Build.model_fields if name in BUILD.c]
+    statement = (
+        select(*columns)
+        .where(BUILD.c.build_id.in_(list(build_ids)))
+        .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
+    )
+    return read_records(db, Build, statement)

@@ -21,7 +21,7 @@ from compilewatch.db.queries.selection import any_of, matching, matching_series,
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.versions import stack_order, version_key
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
 

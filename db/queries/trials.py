@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, tuple_
 
 from compilewatch.db.columns import trial as columns
 from compilewatch.db.engine.session import Database
@@ -16,12 +17,25 @@ from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.metrics.groups import floats
 from compilewatch.db.metrics.throughput import items_per_step, rates_per_second
 from compilewatch.db.metrics.trial_times import compile_cost_ns
-from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.frames import arrays_of, frame_of
 from compilewatch.db.queries.records import trial_record, trial_records
-from compilewatch.db.queries.selection import CASES, dtypes, matching, oldest_first, selected
+from compilewatch.db.queries.run_parts import newest_runs_began
+from compilewatch.db.queries.selection import (
+    CASES,
+    any_of,
+    dtypes,
+    matching,
+    matching_series,
+    of_builds,
+    of_conditions,
+    of_series,
+    oldest_first,
+    selected,
+)
 from compilewatch.db.records.identity import code_name
+from compilewatch.db.records.trial import Status, TimingMethod
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import (
     BUILD,
     LATEST,
@@ -217,3 +231,52 @@ def _frame(
     values |= of_builds(connection, [row.build_id for row in rows])
     values |= of_conditions(connection, [row.conditions_id for row in rows])
     return pd.DataFrame({name: values[name] for name in COLUMNS}, copy=False)
+
+
+_FIRST_RUNS, _WIDENED = 4, 8
+
+
+def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFrame:
+    """The last `limit` rows of `trials_frame`, looked for in ever more of the newest runs."""
+    runs = _FIRST_RUNS
+    while not filters.runs and (began := newest_runs_began(db, filters, runs)) is not None:
+        frame = trials_frame(db, replace(filters, since=max(began, filters.since or began)))
+        if len(frame) >= limit or (filters.since is not None and began <= filters.since):
+            return frame.tail(limit).reset_index(drop=True)
+        runs *= _WIDENED
+    return trials_frame(db, filters).tail(limit).reset_index(drop=True)
+
+
+def any_trial(db: Database, filters: Filters) -> bool:
+    return bool(db.scalars(select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)))
+
+
+def ungated_shown(db: Database, filters: Filters) -> bool:
+    """Whether a trial of the named builds has ungated times; of no named ones, one of the newest run of any
+    series.
+    """
+    conditions = [TRIAL.c.timing_method == TimingMethod.UNGATED, *matching(filters)]
+    if not filters.builds:
+        newest = select(LATEST.c.run_id, LATEST.c.series_id)
+        conditions.append(tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(newest))
+    return bool(db.scalars(select(TRIAL.c.trial_id).where(*conditions).limit(1)))
+
+
+def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
+    """How many trials `filters` let through; from the tallies where these tell it."""
+    of_series = Filters(
+        machines=filters.machines,
+        workloads=filters.workloads,
+        strategies=filters.strategies,
+        tasks=filters.tasks,
+    )
+    failed = SERIES.c.failed_trials + SERIES.c.cancelled_trials
+    counted = {(): SERIES.c.trials, (Status.FAILED,): failed}.get(filters.statuses)
+    if counted is not None and replace(filters, statuses=()) == of_series:
+        statement = select(func.sum(counted)).where(*matching_series(of_series))
+    elif filters == Filters(machines=filters.machines, builds=filters.builds):
+        of_parts = any_of((RUN_PART.c.machine_id, filters.machines), (RUN_PART.c.build_id, filters.builds))
+        statement = select(func.sum(RUN_PART.c.trials)).where(*of_parts)
+    else:
+        statement = select(func.count()).select_from(TRIAL).where(*matching(filters))
+    return int(db.scalars(statement)[0] or 0)

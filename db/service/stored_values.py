@@ -46,7 +46,7 @@ from compilewatch.db.queries.cases.run_cases import is_current
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.records.validation import first_problem
 from compilewatch.db.tables.metadata import record_of
-from compilewatch.db.tables.run_cases import RUN_CASE
+from compilewatch.db.tables.runs import RUN_CASE
 from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, REGRESSION, TRIAL_DETAIL
 
 _MOMENT = "".join("[0-9]" if part == "0" else part for part in "0000-00-00 00:00:00.000000")

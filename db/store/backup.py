@@ -13,17 +13,20 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Table, func, insert, select, update
 
 from compilewatch.db.engine.driver_errors import sentence
 from compilewatch.db.engine.session import Database, open_database, sqlite_file
 from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.store.copy import copy_into_empty
-from compilewatch.db.store.run_cases import bring_up
-from compilewatch.db.tables.trials import METADATA
+from compilewatch.db.queries.cases.run_cases import workloads_of_runs
+from compilewatch.db.store.run_cases import bring_up, sum_up
+from compilewatch.db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 
 _PART = ".compilewatch-part"
 
@@ -75,7 +78,7 @@ def restore(file: Path, url: str) -> int:
             open_database(f"sqlite:///{part}", read_only=True) as source,
             open_database(url, migrate=True) as database,
         ):
-            copy_into_empty(source, database)
+            _copy_into_empty(source, database)
     return trials
 
 
@@ -139,7 +142,7 @@ def _copy_file(source: Path, part: Path) -> None:
 
 def _copy_into_file(database: Database, part: Path) -> None:
     with open_database(f"sqlite:///{part}", migrate=True) as target:
-        copy_into_empty(database, target)
+        _copy_into_empty(database, target)
     with closing(sqlite3.connect(part)) as writing:
         writing.execute("PRAGMA journal_mode=DELETE")
 
@@ -177,3 +180,75 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+_BATCH = 500
+# What runs come to follows from their trials, and another release may have made it.
+_COPIED = [table for table in METADATA.sorted_tables if table not in (DATA_VERSION, RUN_CASE)]
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """Where a history is now, as it may be shown, and how many rows of each table."""
+
+    target: str
+    rows: dict[str, int]
+
+
+def copy_database(source_url: str, target_url: str) -> _Copied:
+    """Copy every row of every table into a database that is not there yet, or empty.
+
+    The source is read as of one moment while others go on writing to it; the target is written in one
+    transaction. Raises DatabaseError where either cannot be opened or the target holds data; a target that
+    was made for the copy is then gone again.
+    """
+    with open_database(source_url, read_only=True) as source, _target(target_url) as target:
+        return _Copied(target.url, _copy_into_empty(source, target))
+
+
+@contextmanager
+def _target(url: str) -> Iterator[Database]:
+    file = sqlite_file(url)
+    is_new = file is not None and not file.exists()
+    try:
+        with open_database(url, migrate=True) as database:
+            yield database
+    except BaseException:
+        if file is not None and is_new:
+            remove_file(file)
+        raise
+
+
+def _copy_into_empty(source: Database, target: Database) -> dict[str, int]:
+    """Every row, read in one snapshot and written in one transaction: table -> its rows.
+
+    Raises DatabaseError where the target holds data.
+    """
+    copied: dict[str, int] = {}
+    with source.read() as reading, target.write() as writing:
+        _require_empty(writing, target.url)
+        version = reading.scalar(select(DATA_VERSION.c.version))
+        writing.execute(update(DATA_VERSION).values(version=version))
+        for table in _COPIED:
+            for rows in _batches(reading, table):
+                writing.execute(insert(table), rows)
+        sum_up(writing, workloads_of_runs(writing))
+        for table in (*_COPIED, RUN_CASE):
+            copied[table.name] = writing.scalar(select(func.count()).select_from(table)) or 0
+    return copied
+
+
+def _require_empty(connection: Connection, shown_url: str) -> None:
+    if any(connection.execute(select(table).limit(1)).first() is not None for table in _COPIED):
+        raise DatabaseError(
+            f"The database {shown_url} holds data already; nothing was changed.", "Name an empty one."
+        )
+
+
+def _batches(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
+    """The rows of `table`, those that others refer to first, in constant memory."""
+    order = [table.c.revision] if table is REGRESSION else list(table.primary_key.columns)
+    streamed = connection.execution_options(yield_per=_BATCH).execute(select(table).order_by(*order))
+    rows = (dict(row) for row in streamed.mappings())
+    while batch := list(islice(rows, _BATCH)):
+        yield batch

@@ -30,7 +30,7 @@ from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
 from compilewatch.db.store.run_cases import sum_up
 from compilewatch.db.store.trial_rows import trial_rows
 from compilewatch.db.store.trials import write_trials
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import (
     BUILD,
     KEYS_OF_TRIALS,

@@ -16,7 +16,7 @@ from compilewatch.db.queries.cases.run_cases import (
     summed_up,
     workloads_of_runs,
 )
-from compilewatch.db.tables.run_cases import RUN_CASE
+from compilewatch.db.tables.runs import RUN_CASE
 from compilewatch.db.tables.trials import DATA_VERSION
 
 

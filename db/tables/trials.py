@@ -39,8 +39,7 @@ from compilewatch.db.tables.of_records import (
     STORED_VIEW,
     TRIAGE_EVENT,
 )
-from compilewatch.db.tables.run_cases import RUN_CASE
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_CASE, RUN_PART
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from compilewatch.db.cause.bisection import replay_line
 from compilewatch.db.cause.sentences import short_name
+from compilewatch.db.cells import escaped_text, table_row
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
@@ -16,7 +17,6 @@ from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words.verdicts import row_verdict, worst_first
-from compilewatch.db.markdown_cells import escaped_text, table_row
 from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.cases.causes import causes_between, explained_case, moved_of
 from compilewatch.db.queries.filters import Filters

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pandas import DataFrame
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
-from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide_series import is_worse_at_last
 from compilewatch.db.judge.history.machine import EventGroup, machine_history
 from compilewatch.db.judge.history.releases import Compare
@@ -20,11 +21,11 @@ from compilewatch.db.judge.sequence import builds_interleaved
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import most_runs
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.run_parts import newest_run, newest_two
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.vocabulary import CauseClass
 from compilewatch.db.units import count, plural
 from compilewatch.db.verdicts import gateway
-from compilewatch.db.verdicts.newest import newest_runs
 
 SCHEMA = "compilewatch.changes/1"
 
@@ -100,3 +101,36 @@ def machine_steps(
     machine_id = str(trials["machine_id"].iloc[-1])
     compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
     return MachineSteps(machine_history(trials, compare, policy), trials, compare, policy)
+
+
+class _NewestRuns(NamedTuple):
+    """The newest run, the one before it if there is one, and whether they come from another tool."""
+
+    newest: Selection
+    before: Selection | None
+    imported: bool
+
+
+def newest_runs(
+    database: Database, *, only_newest: bool = False, machines: Collection[str] = ()
+) -> _NewestRuns:
+    """The newest measured run with trials, and the one before it of the same suite on the same machine; of
+    imported results where nothing was measured. Of `machines` alone, where any is named.
+
+    Runs of no suite that have none before them, as those that only take profiles, give way to the newest run
+    of a suite, unless `only_newest`. Of builds that were measured together, in one run or in several, the
+    newest is the newest release, and the one before it the release before.
+    """
+    measured = True
+    newest = newest_run(database, measured=True, machines=machines)
+    if newest is None:
+        measured, newest = False, newest_run(database, measured=False, machines=machines)
+    if newest is None:
+        raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
+    last, before = newest_two(database, newest.run_id, measured=measured)
+    if before is None and not only_newest and newest.suite is None:
+        of_suite = newest_run(database, measured=measured, of_suite=True, machines=machines)
+        if of_suite is not None:
+            named, older = newest_two(database, of_suite.run_id, measured=measured)
+            last, before = (last, None) if older is None else (named, older)
+    return _NewestRuns(last, before, imported=not measured)

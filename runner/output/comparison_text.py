@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from compilewatch.db.cells import escaped_text, table_row
 from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
 from compilewatch.db.judge.compare.comparable import condition_name
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, side_title
@@ -21,7 +22,6 @@ from compilewatch.db.judge.policy_entries import policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
 from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
 from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
-from compilewatch.db.markdown_cells import escaped_text, table_row
 from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.versions import component_name

@@ -24,13 +24,13 @@ from compilewatch.db.queries.codes import (
     newest_run_of,
     runs_of_commits,
 )
-from compilewatch.db.queries.names import machine_names
+from compilewatch.db.queries.named import machine_names
 from compilewatch.db.queries.run_parts import measured_machines, newest_two, run_status
 from compilewatch.db.records.identity import SHORT_COMMIT
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.units import first_of, plural
-from compilewatch.db.verdicts.newest import newest_runs
 from compilewatch.db.verdicts.sides import resolve_side
+from compilewatch.db.verdicts.steps import newest_runs
 from compilewatch.runner.catalog.work_tree import WorkTree, is_revision
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.storage.last_run import last_runs

@@ -43,7 +43,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import NumericsStatus
-from compilewatch.db.verdicts.noise_words import floor_sentence
+from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 _MOST_ERRORS = 8
 _NO_BOUND = "Host- or device-bound is unknown: these trials have no gated times."

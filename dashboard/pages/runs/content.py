@@ -54,7 +54,7 @@ from compilewatch.db.service import requests as run_requests
 from compilewatch.db.service import schedules
 from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.service.hosts import HOSTS, unserved
-from compilewatch.db.verdicts.noise_words import floor_text
+from compilewatch.db.verdicts.noise_floors import floor_text
 
 QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
 _STATES_MEAN = (

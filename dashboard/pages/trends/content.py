@@ -53,7 +53,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.versions import version_key
-from compilewatch.db.verdicts.noise_words import floor_sentence
+from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (

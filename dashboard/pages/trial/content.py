@@ -35,9 +35,8 @@ from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.cause.timing_words import trial_bound
 from compilewatch.db.json_rows import rows_of
-from compilewatch.db.metrics.eligibility import wild_trials
+from compilewatch.db.metrics.eligibility import WILD, wild_trials
 from compilewatch.db.metrics.percentiles import latencies_ns
-from compilewatch.db.metrics.wild import WILD
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.evidence import FailureKind
 from compilewatch.db.records.ids import build_identity, series_identity

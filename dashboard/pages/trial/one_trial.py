@@ -31,9 +31,8 @@ from compilewatch.db.cause.notes import trial_notes
 from compilewatch.db.cause.profile_words import longest_rows, profile_rows, work_text
 from compilewatch.db.cause.ranks import rank_rows, ranks_sentence
 from compilewatch.db.cause.sentences import explained
-from compilewatch.db.cause.stream_words import stream_texts
 from compilewatch.db.cause.timing_words import device_times, timing_facts, timing_finding
-from compilewatch.db.cause.trial_words import other_figures, sample_count_text, step_times
+from compilewatch.db.cause.trial_words import other_figures, sample_count_text, step_times, stream_texts
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.cases.cold_start import phases_of

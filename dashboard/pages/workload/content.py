@@ -42,7 +42,7 @@ from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import Status
 from compilewatch.db.records.versions import version_key
 from compilewatch.db.records.vocabulary import Metric
-from compilewatch.db.verdicts.noise_words import floor_sentence
+from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 MOST_TRIALS = 50
 _DECIDE = ("speedup", "rate", "latency", "first", "steps")

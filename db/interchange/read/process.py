@@ -21,9 +21,9 @@ import compilewatch
 from compilewatch.db.errors import CompilewatchError, ConfigError, RecordError, one_line
 from compilewatch.db.interchange.files.foreign_trials import MissingFactError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.child import OPTIONS
 from compilewatch.db.interchange.read.detection import UnreadError
 from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.reading import OPTIONS
 from compilewatch.db.interchange.sources.csv_mapping import UnmappedError
 from compilewatch.db.records.trial import Trial, parse_trial
 
@@ -105,7 +105,7 @@ class ReadingProcess:
             kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
             self._process = subprocess.Popen(
                 # Without the current folder among the places of modules: a file in it may have any name.
-                [sys.executable, "-P", "-m", "compilewatch.db.interchange.read.child"],
+                [sys.executable, "-P", "-m", "compilewatch.db.interchange.read.reading"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

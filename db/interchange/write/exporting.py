@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from compilewatch.db import units
+from compilewatch.db.cells import escaped_text
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.files import trial_jsonl
 from compilewatch.db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
 from compilewatch.db.interchange.write.flat import figures
-from compilewatch.db.markdown_cells import escaped_text
 from compilewatch.db.part_files import part_of
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import Stack
-from compilewatch.db.queries.trial_export import TrialBatch, trial_batches
-from compilewatch.db.queries.trial_lines import trial_lines
+from compilewatch.db.queries.trial_export import TrialBatch, trial_batches, trial_lines
 from compilewatch.db.records.marks import origin_mark
 from compilewatch.db.records.trial import SourceKind
 

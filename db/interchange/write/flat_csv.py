@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import BinaryIO
 
+from compilewatch.db.cells import harmless
 from compilewatch.db.columns.column import Kind
-from compilewatch.db.interchange.write.csv_cells import harmless
 from compilewatch.db.interchange.write.flat import KINDS, Column, FlatColumns
 from compilewatch.db.queries.trial_export import TrialBatch
 

@@ -410,7 +410,7 @@ def machine_moved(canary_change: float | None, cases: int) -> str:
 
 
 def wild(trials: int) -> str:
-    """That trials are set aside by `db.metrics.wild`."""
+    """That trials are set aside by `db.metrics.eligibility`."""
     return f"{units.plural(trials, 'trial')} set aside, wild: far from all others of the case and run."
 
 

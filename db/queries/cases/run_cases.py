@@ -15,14 +15,19 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.metrics import trend
 from compilewatch.db.metrics.frames import empty_frame
-from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.frames import arrays_of
 from compilewatch.db.queries.run_parts import within
-from compilewatch.db.queries.selection import any_of, matching_series, plain
+from compilewatch.db.queries.selection import (
+    any_of,
+    matching_series,
+    of_builds,
+    of_conditions,
+    of_series,
+    plain,
+)
 from compilewatch.db.queries.trials import trials_frame, trials_to_sum_up
-from compilewatch.db.tables.run_cases import RUN_CASE
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_CASE, RUN_PART
 from compilewatch.db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
 
 WorkloadOfRun = tuple[str, str]

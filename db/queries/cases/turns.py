@@ -10,7 +10,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.frames import frame_of
 from compilewatch.db.queries.run_parts import within
 from compilewatch.db.queries.selection import dtypes, matching, selected
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import SERIES, TRIAL
 
 

@@ -12,7 +12,7 @@ from compilewatch.db.queries.facets import BEGAN
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_of_runs
 from compilewatch.db.records.trial import SourceKind
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import MACHINE, RUN, TRIAL
 
 

@@ -12,13 +12,13 @@ import typer
 from pandas import DataFrame
 from pydantic import ValidationError
 
+from compilewatch.db.cells import table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import plain
 from compilewatch.db.judge.compare.strategies import compare_strategies, workloads_of_both
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.markdown_cells import table_row
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.cases.stored_cases import stored_cases
 from compilewatch.db.queries.filters import Filters

@@ -27,8 +27,7 @@ from compilewatch.db.records.trial import SourceKind, StrategyKind, TimingMethod
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import moment, percent, plural
-from compilewatch.db.verdicts.case_history import CaseHistory, case_history
-from compilewatch.db.verdicts.named_series import chosen_points
+from compilewatch.db.verdicts.case_history import CaseHistory, case_history, chosen_points
 from compilewatch.db.verdicts.steps import machine_steps
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_CANNOT

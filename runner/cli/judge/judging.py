@@ -36,8 +36,7 @@ from compilewatch.db.queries.cases.causes import (
 )
 from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.newest_trials import count_trials
-from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.queries.trials import count_trials, trials_frame
 from compilewatch.db.records.people import ACCEPTED
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import SourceKind, Status

@@ -27,9 +27,9 @@ from compilewatch.db.judge.compare.still_open import outlooks, still_open
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.looks import LOOKS
 from compilewatch.db.metrics.eligibility import without_canaries, without_cancelled
-from compilewatch.db.queries.builds import recorded_builds
 from compilewatch.db.queries.codes import interleaved_runs
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import recorded_builds
 from compilewatch.db.queries.run_parts import run_status
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.identity import SHORT_COMMIT

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compilewatch.db.cells import harmless, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.interchange.write.csv_cells import harmless
 from compilewatch.db.json_rows import plain
-from compilewatch.db.markdown_cells import table_row
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.people.annotations import stored_annotations
 from compilewatch.db.queries.cases.notes import notes_of_cases

@@ -197,7 +197,7 @@ def copy(
 
     Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
     """
-    from compilewatch.db.store.copy import copy_database
+    from compilewatch.db.store.backup import copy_database
 
     copied = copy_database(source, target)
     typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")

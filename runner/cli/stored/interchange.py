@@ -30,7 +30,7 @@ from compilewatch.db.interchange.write.exporting import export as export_trials
 from compilewatch.db.metrics.percentiles import latencies_ns
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import machines_named, require_stored
-from compilewatch.db.queries.newest_trials import any_trial
+from compilewatch.db.queries.trials import any_trial
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.units import count, duration, plural, ratio, words
 from compilewatch.db.verdicts.sides import builds_named

@@ -17,19 +17,19 @@ from compilewatch.db.cause.profile_words import LISTED, profile_rows, work_text
 from compilewatch.db.cause.ranks import rank_texts
 from compilewatch.db.cause.roofline import roofline
 from compilewatch.db.cause.sentences import cause_of_compiling, explained, family_rows
-from compilewatch.db.cause.stream_words import compile_texts, stream_texts
 from compilewatch.db.cause.timing_words import device_time_figures
 from compilewatch.db.cause.trial_words import (
     compile_cost_text,
+    compile_texts,
     eager_before,
     main_figures,
     other_figures,
     sample_count_text,
     step_times,
+    stream_texts,
     throughput_figures,
 )
-from compilewatch.db.metrics.eligibility import wild_trials
-from compilewatch.db.metrics.wild import WILD
+from compilewatch.db.metrics.eligibility import WILD, wild_trials
 from compilewatch.db.queries.cases.roofs import roofs_of
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import ranks_of

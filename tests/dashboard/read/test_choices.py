@@ -8,8 +8,7 @@ from compilewatch.dashboard.read.choices import Choices, choices
 from compilewatch.dashboard.text.theme import ordered
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.facets import build_rows, builds, machines, runs, workloads
-from compilewatch.db.queries.offered import offered
+from compilewatch.db.queries.facets import build_rows, builds, machines, offered, runs, workloads
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_machine, make_trial

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from compilewatch.db.cells import harmless
 from compilewatch.db.engine.session import Database
 from compilewatch.db.interchange.write import parquet
-from compilewatch.db.interchange.write.csv_cells import harmless
 from compilewatch.db.interchange.write.exporting import export
 from compilewatch.db.interchange.write.flat import KINDS
 from compilewatch.db.queries import trial_export

@@ -12,13 +12,13 @@ import pandas as pd
 import polars
 import pytest
 
+from compilewatch.db.cells import escaped_text
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.interchange.write.exporting import ExportFormat, export
 from compilewatch.db.interchange.write.flat import KINDS
-from compilewatch.db.markdown_cells import escaped_text
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import COLUMNS, trial_records, trials_frame
 from compilewatch.db.records.trial import Build, SourceKind, Status, Summary, Trial

@@ -18,7 +18,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.service.integrity import find_damage
-from compilewatch.db.store.copy import copy_database
+from compilewatch.db.store.backup import copy_database
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.run_cases import bring_up, rebuild
 from compilewatch.db.store.trials import save_trial, save_trials

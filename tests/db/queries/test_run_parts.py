@@ -14,7 +14,6 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import measured_workloads
-from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame
 from compilewatch.db.queries.run_parts import (
     builds_newest_first,
     last_measured_at,
@@ -28,10 +27,15 @@ from compilewatch.db.queries.run_parts import (
     run_side,
     stored_builds,
 )
-from compilewatch.db.queries.trials import latest_trials_frame, trials_frame
+from compilewatch.db.queries.trials import (
+    count_trials,
+    latest_trials_frame,
+    newest_trials_frame,
+    trials_frame,
+)
 from compilewatch.db.records.trial import FailureKind, Status, Task
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.runs import RUN_PART
 from compilewatch.db.tables.trials import RUN
 from tests.builders import START, make_failure, make_history, make_imported, make_trial
 

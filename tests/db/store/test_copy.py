@@ -21,7 +21,7 @@ from compilewatch.db.records.schedules import ScheduleSpec
 from compilewatch.db.records.trial import Build
 from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.service.schedules import save_schedule
-from compilewatch.db.store.copy import copy_database
+from compilewatch.db.store.backup import copy_database
 from compilewatch.db.store.trials import save_trials, start_run
 from compilewatch.db.tables.trials import METADATA
 from compilewatch.runner.cli.app import app

@@ -10,8 +10,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.verdicts.case_history import CaseHistory, case_history
-from compilewatch.db.verdicts.named_series import chosen_points
+from compilewatch.db.verdicts.case_history import CaseHistory, case_history, chosen_points
 from tests.builders import MS, make_history
 
 

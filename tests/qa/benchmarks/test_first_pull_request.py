@@ -19,8 +19,8 @@ from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Observations
 from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past, Shown
+from compilewatch.db.metrics.eligibility import alone
 from compilewatch.db.metrics.groups import Groups
-from compilewatch.db.metrics.wild import alone
 from tests.qa.benchmarks.verdict_rules import FAMILIES, FULL, Floats, Verdicts
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

@@ -19,8 +19,8 @@ from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.verdicts import gateway
-from compilewatch.db.verdicts.newest import newest_runs
 from compilewatch.db.verdicts.sides import resolve_side
+from compilewatch.db.verdicts.steps import newest_runs
 from tests.db.verdicts.test_gateway import count_reads
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

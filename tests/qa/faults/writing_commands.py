@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import compilewatch.db.store.backup
-import compilewatch.db.store.copy
 import compilewatch.runner.cli.judge.run_verdicts
 import compilewatch.runner.cli.stored.database
 import compilewatch.runner.cli.stored.interchange  # noqa: F401

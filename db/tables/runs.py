@@ -1,4 +1,4 @@
-"""The table of run cases: what the trials of one case in one run come to, so that no page sums them up."""
+"""What trials of a run come to, case by case and build by build, so that no page sums them up."""
 
 from __future__ import annotations
 
@@ -41,3 +41,21 @@ RunCaseRow = create_model(
 RUN_CASE: Table = METADATA.tables["run_case"]
 # The history of a series, and its newest part.
 Index(None, RUN_CASE.c.series_id, RUN_CASE.c.last_started_at)
+
+
+class RunPartRow(Row, table=True):
+    """The trials that a run, a machine and a build have in common, so that no page groups over all trials to
+    find which builds a machine measured, and when. Almost every run has one row.
+    """
+
+    __table_args__ = (Index(None, "machine_id", "last_seen_at"),)
+
+    run_id: str = Field(primary_key=True, foreign_key="run.run_id")
+    machine_id: str = Field(primary_key=True, foreign_key="machine.machine_id")
+    build_id: str = Field(primary_key=True, foreign_key="build.build_id")
+    trials: int = Field(sa_type=BigInteger)
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+RUN_PART: Table = METADATA.tables["run_part"]

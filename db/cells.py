@@ -1,4 +1,4 @@
-"""Texts as cells and lines of Markdown that stay text: no markup, link, image or mention of anybody."""
+"""Texts as cells of Markdown (no markup, link, image or mention) and of CSV that stay text."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ def escaped_text(text: str) -> str:
 def table_row(*cells: str) -> str:
     """A line of a table of these texts."""
     return f"| {' | '.join(map(escaped_text, cells))} |"
+
+
+# What a spreadsheet takes for the beginning of a formula, the wide forms in some languages:
+# https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+
+
+def harmless(text: str) -> str:
+    """`text`, behind an apostrophe where it begins like a formula. For texts alone: a number is none."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
