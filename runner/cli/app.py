@@ -91,6 +91,14 @@ _PLACES = {
     "token": "compilewatch.runner.cli.stored.serve:app",
 }
 
+MEASURING = frozenset(
+    {
+        *("advise", "run", "explain", "largest-batch", "reproduce", "precompile", "gate", "bisect"),
+        *("attribute", "doctor", "builds", "watch"),
+    }
+)
+"""Those that somebody waits for while processes run: none is silent for long."""
+
 app = typer.Typer(
     name="compilewatch",
     cls=lazy_group(_PLACES),

@@ -13,12 +13,14 @@ import re
 import sys
 import tempfile
 import traceback
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
 from compilewatch.db.errors import CompilewatchError, did_you_mean, one_line, visible
+from compilewatch.runner.cli.silence import Silence, command_of
 
 EXIT_CANNOT = 2
 EXIT_DEFECT = 3
@@ -31,7 +33,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; exits with the code of the command."""
     try:
-        from compilewatch.runner.cli.app import app
+        from compilewatch.runner.cli.app import MEASURING, app
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     if sys.stdout is None:
@@ -40,7 +42,10 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # As standard error has it: a terminal that is ASCII, or the name of a folder that is not UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")
-    code = exit_code_of(app, sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    measuring = command_of(arguments, MEASURING)
+    with nullcontext() if measuring is None else Silence(measuring):
+        code = exit_code_of(app, arguments)
     _leave_nothing_to_write()
     sys.exit(code)
 

@@ -1,5 +1,7 @@
 """The lines a pipe gets."""
 
+import contextlib
+import io
 import time
 from datetime import timedelta
 
@@ -7,6 +9,8 @@ import pytest
 
 from compilewatch.db.records.trial import Status
 from compilewatch.db.units import duration
+from compilewatch.runner.cli import app as app_module
+from compilewatch.runner.cli import front, silence
 from compilewatch.runner.output.progress import LineProgress, TimeLeft, UnderWay
 from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
@@ -49,6 +53,48 @@ def test_what_takes_long_is_not_silent(capsys: pytest.CaptureFixture[str]) -> No
     assert first == "Asking the interpreter for its torch ..."
     assert further[0].startswith("asking the interpreter for its torch, ")
     assert further[-1].startswith("compiling, ")
+
+
+WHO_NOBODY_WAITS_FOR = {"schedule", "request", "worker"}
+"""Services, whose log is theirs, and what only asks them."""
+
+
+def test_every_command_that_starts_processes_is_known_to_measure() -> None:
+    places = app_module._PLACES
+    started = {name for name, place in places.items() if ".cli.measure." in place} | {"gate"}
+    assert started - WHO_NOBODY_WAITS_FOR == app_module.MEASURING
+
+
+@pytest.mark.parametrize("name", sorted(app_module.MEASURING))
+def test_no_command_that_measures_is_silent_for_long(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its import takes a while, and what it waits for afterwards says nothing."""
+    monkeypatch.setattr(silence, "FIRST_S", 0.1)
+    monkeypatch.setattr(silence, "LONGEST_S", 0.2)
+
+    def measures(_arguments: object, **_options: object) -> int:
+        time.sleep(0.6)
+        print("a figure")
+        time.sleep(0.6)
+        return 0
+
+    monkeypatch.setattr(app_module, "app", measures)
+    stream = io.StringIO()
+    with contextlib.redirect_stderr(stream), pytest.raises(SystemExit, match="0"):
+        front.main([name])
+    assert capsys.readouterr().out == "a figure\n"
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == f"compilewatch {name}: begins"
+    assert len(lines) >= 4
+    assert "write" not in vars(stream)
+
+
+def test_whose_help_is_wanted_or_what_is_only_read_says_nothing_of_itself() -> None:
+    assert silence.command_of(["run", "--help"], app_module.MEASURING) is None
+    assert silence.command_of(["show", "X"], app_module.MEASURING) is None
+    assert silence.command_of(["--version"], app_module.MEASURING) is None
+    assert silence.command_of(["gate", "--confirm", "run"], app_module.MEASURING) == "gate"
 
 
 def test_the_control_series_is_announced(capsys: pytest.CaptureFixture[str]) -> None:

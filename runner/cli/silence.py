@@ -1,0 +1,59 @@
+"""No command that measures is silent for long, whatever it does: what it waits for may take minutes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Self, TextIO
+
+FIRST_S = 1.2
+"""Without a line so long after its start, a command says that it begins."""
+LONGEST_S = 9.0
+"""Longer than what says itself what is under way is silent, since that says more."""
+
+
+class Silence:
+    """Says on standard error that `command` is at work whenever neither stream got a word for a while."""
+
+    def __init__(self, command: str) -> None:
+        self._command, self._limit_s = command, FIRST_S
+        self._began = self._said = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="silence", daemon=True)
+        self._heard: list[TextIO] = []
+
+    def __enter__(self) -> Self:
+        self._heard = list(filter(None, (sys.stdout, sys.stderr)))
+        for stream in self._heard:
+            # An attribute of the object: what others have of the stream stays the stream.
+            stream.write = self._noting(stream.write)  # type: ignore[method-assign]
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        for stream in self._heard:
+            del stream.write
+
+    def _noting(self, write: Callable[[str], int]) -> Callable[[str], int]:
+        def noted(text: str) -> int:
+            self._said, self._limit_s = time.monotonic(), LONGEST_S
+            return write(text)
+
+        return noted
+
+    def _watch(self) -> None:
+        while not self._over.wait(max(0.05, self._said + self._limit_s - time.monotonic())):
+            now = time.monotonic()
+            if now - self._said >= self._limit_s:
+                passed = "begins" if now - self._began < 2 * FIRST_S else f"{now - self._began:.0f} s so far"
+                print(f"compilewatch {self._command}: {passed}", file=sys.stderr, flush=True)
+
+
+def command_of(arguments: list[str], measuring: Any) -> str | None:
+    """Which of the commands `measuring` is typed; None for another one, or where its help is wanted."""
+    word = next((each for each in arguments if not each.startswith("-")), None)
+    return word if word in measuring and "--help" not in arguments else None
