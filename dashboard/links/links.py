@@ -41,11 +41,11 @@ class Page(StrEnum):
 
     OVERVIEW = ""
     WORKLOAD = "workload"
-    TRENDS = "trends"
     UPGRADE = "upgrade"
     MODES = "modes"
     BREAK_EVEN = "break-even"
     COLD_START = "cold-start"
+    SIZES = "sizes"
     REGRESSIONS = "regressions"
     TRIAL = "trial"
     RUNS = "runs"
@@ -58,7 +58,8 @@ class PageEntry(NamedTuple):
 
     `picture` is the key of the chart in previews of its links, `picture_of_one` that of those to one model
     where it is another. By default a page shows the newest machine and its newest build; `all_machines` and
-    `all_builds` say that it shows them all. `filtered` is whether the filters mean anything to it.
+    `all_builds` say that it shows them all, `all_builds_of_one` that it does of one model. `filtered` is
+    whether the filters mean anything to it.
     """
 
     title: str
@@ -68,6 +69,7 @@ class PageEntry(NamedTuple):
     picture_of_one: str = ""
     all_machines: bool = False
     all_builds: bool = False
+    all_builds_of_one: bool = False
     filtered: bool = True
 
 
@@ -76,12 +78,23 @@ PAGES: dict[Page, PageEntry] = {
     Page.WORKLOAD: PageEntry(
         "Models",
         ":material/deployed_code:",
-        "Which strategy for which model, and what is known of each?",
+        "Which strategy for which model, and what changed it?",
         "models-speedups",
-        "workload-trend",
+        "trend",
+        all_builds_of_one=True,
     ),
-    Page.TRENDS: PageEntry(
-        "Trends", ":material/show_chart:", "What changed, and with which build?", "trend", all_builds=True
+    Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?", "modes-map"),
+    Page.COLD_START: PageEntry(
+        "Cold start", ":material/ac_unit:", "Where does the first call spend its time?", "cold-start-bars"
+    ),
+    Page.BREAK_EVEN: PageEntry(
+        "Break-even",
+        ":material/balance:",
+        "After how many steps does compiling pay off?",
+        "break-even-curves",
+    ),
+    Page.SIZES: PageEntry(
+        "Sizes", ":material/straighten:", "How does throughput scale with batch and other sizes?"
     ),
     Page.UPGRADE: PageEntry(
         "Upgrade",
@@ -90,21 +103,11 @@ PAGES: dict[Page, PageEntry] = {
         "upgrade-forest",
         all_builds=True,
     ),
-    Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?", "modes-map"),
-    Page.BREAK_EVEN: PageEntry(
-        "Break-even",
-        ":material/balance:",
-        "After how many steps does compiling pay off?",
-        "break-even-curves",
-    ),
-    Page.COLD_START: PageEntry(
-        "Cold start", ":material/ac_unit:", "Where does the first call spend its time?", "cold-start-bars"
-    ),
     Page.REGRESSIONS: PageEntry(
         "Inbox", ":material/inbox:", "What got worse, and who owns it?", all_machines=True
     ),
     Page.TRIAL: PageEntry(
-        "Trial", ":material/biotech:", "What exactly happened in one process?", all_builds=True
+        "Trials", ":material/biotech:", "What exactly happened in one process?", all_builds=True
     ),
     Page.RUNS: PageEntry(
         "Runs",
@@ -121,17 +124,30 @@ PAGES: dict[Page, PageEntry] = {
 }
 """`dashboard.pages.registry` has what each shows and what draws it."""
 
+MODELS = (Page.WORKLOAD, Page.MODES, Page.COLD_START, Page.BREAK_EVEN, Page.SIZES, Page.TRIAL)
+"""The tabs of Models, of all or of one; the first is their list, of one model its history."""
 MENU: dict[str, tuple[Page, ...]] = {
     "Today": (Page.OVERVIEW,),
-    "Models": (Page.WORKLOAD, Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START),
+    "Models": MODELS,
     "Upgrade": (Page.UPGRADE,),
     "Inbox": (Page.REGRESSIONS,),
     "Runs": (Page.RUNS,),
     "Reports": (Page.REPORTS,),
 }
-"""The entries on top of every page, and the pages behind each, which stand below it where there are several.
-A trial is reached by a click on it, the Guide by the link at the foot.
-"""
+"""The entries on top of every page, and the pages behind each. The link at the foot leads to the Guide."""
+_FORMER = {"trends": Page.WORKLOAD}
+"""Paths that pages had once, which lead on."""
+
+
+def heading(page: Page) -> str:
+    """What stands large on a page: the entry of the menu that it belongs to, else its own name."""
+    return next((entry for entry, pages in MENU.items() if page in pages), PAGES[page].title)
+
+
+def shows_all_builds(link: Link) -> bool:
+    """Whether the page of `link` shows all builds where the link names none."""
+    entry = PAGES[link.page]
+    return entry.all_builds or (entry.all_builds_of_one and link.focus is not None)
 
 
 def verdict_metric(link: Link) -> Metric:
@@ -157,12 +173,12 @@ SCALES = ("linear", "log")
 GOALS = ("latency", "steps", "memory")
 
 _EVERYWHERE = frozenset(page for page, entry in PAGES.items() if entry.filtered)
-_TRENDS = frozenset({Page.TRENDS})
+_HISTORY = frozenset({Page.WORKLOAD})
 _UPGRADE = frozenset({Page.UPGRADE})
 _REGRESSIONS = frozenset({Page.REGRESSIONS})
 _RUNS = frozenset({Page.RUNS})
-_CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.REGRESSIONS, Page.TRIAL})
-_FOCUS = frozenset({Page.WORKLOAD, Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
+_CASES = frozenset({*MODELS, Page.REGRESSIONS})
+_FOCUS = frozenset(MODELS)
 _TRIAL = frozenset({Page.TRIAL})
 _MONEY = frozenset({Page.BREAK_EVEN})
 _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
@@ -213,11 +229,11 @@ class Link:
     strategy: Annotated[Names, On(_CASES)] = ()
     focus: Annotated[Name, On(_FOCUS | _UPGRADE)] = None
     focus_strategy: Annotated[Name, On(_UPGRADE)] = None
-    metric: Annotated[str, One(Word(HISTORY_METRICS, "latency")), On(_TRENDS | _UPGRADE)] = "latency"
-    axis: Annotated[str, One(Word(AXES, "auto")), On(_TRENDS)] = "auto"
-    scale: Annotated[str, One(Word(SCALES, "linear")), On(_TRENDS | {Page.BREAK_EVEN})] = "linear"
-    since: Annotated[A_DAY, On(_TRENDS | {Page.TRIAL})] = None
-    until: Annotated[A_DAY, On(_TRENDS | {Page.TRIAL})] = None
+    metric: Annotated[str, One(Word(HISTORY_METRICS, "latency")), On(_HISTORY | _UPGRADE)] = "latency"
+    axis: Annotated[str, One(Word(AXES, "auto")), On(_HISTORY)] = "auto"
+    scale: Annotated[str, One(Word(SCALES, "linear")), On(_HISTORY | {Page.BREAK_EVEN})] = "linear"
+    since: Annotated[A_DAY, On(_HISTORY | {Page.TRIAL})] = None
+    until: Annotated[A_DAY, On(_HISTORY | {Page.TRIAL})] = None
     goal: Annotated[str, One(Word(GOALS, "latency")), On({Page.MODES})] = "latency"
     steps: Annotated[int, One(STEPS), On(_STEPS)] = STEPS.default
     restarts: Annotated[int, One(RESTARTS), On(_MONEY)] = RESTARTS.default
@@ -309,13 +325,14 @@ def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
 
 
 def page_named(path: str) -> Page | None:
-    """The page at `path`, in capitals or not; None where there is none."""
-    return next((page for page in Page if page.value == path.lower()), None)
+    """The page at `path`, in capitals or not, or that it leads on to; None where there is none."""
+    return next((page for page in Page if page.value == path.lower()), _FORMER.get(path.lower()))
 
 
 def _no_page(path: str) -> str:
-    close = nearest(path.lower(), (page.value for page in Page if page.value))
-    hint = f" Did you mean {PAGES[Page(close[0])].title}?" if close else ""
+    close = nearest(path.lower(), (*(page.value for page in Page if page.value), *_FORMER))
+    meant = page_named(close[0]) if close else None
+    hint = f" Did you mean {PAGES[meant].title}?" if meant else ""
     return f"There is no page {quoted(path)}; showing Today.{hint}"
 
 
@@ -340,7 +357,7 @@ def query(link: Link) -> dict[str, list[str]]:
 
 
 def href(link: Link, *, full: bool = False) -> str:
-    """Path and query string, relative to the root of the dashboard: `trends?metric=latency`."""
+    """Path and query string, relative to the root of the dashboard: `workload?metric=latency`."""
     query = urlencode(params(link, full=full), errors="replace")
     return link.page.value + (f"?{query}" if query else "")
 
@@ -367,3 +384,9 @@ def move(link: Link, page: Page, **changes: object) -> Link:
     shared = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key]}
     wanted: dict[str, Any] = {**shared, **changes}
     return replace(Link(page=page), **wanted)
+
+
+def beside(link: Link, page: Page) -> Link:
+    """A link to another tab: what `link` selects, as far as it means anything there."""
+    kept: dict[str, Any] = {key: getattr(link, key) for key in keys_of(page)}
+    return replace(Link(page=page), **kept)

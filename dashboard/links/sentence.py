@@ -49,7 +49,9 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
 
 
 def _subject(link: Link) -> str:
-    if link.page is Page.TRENDS:
+    if link.page is Page.WORKLOAD and link.focus is None:
+        return "Figures"
+    if link.page is Page.WORKLOAD:
         over = {
             "time": " over time, run by run",
             "torch": " over torch versions, all runs of each build",
@@ -57,8 +59,6 @@ def _subject(link: Link) -> str:
         return f"{METRICS[link.metric].name}{over}"
     if link.page is Page.UPGRADE:
         return f"Upgrade in {METRICS[link.metric].word}"
-    if link.page is Page.WORKLOAD:
-        return "Figures"
     if link.page is Page.MODES:
         goal = f"for {units.plural(link.steps, 'step')}"
         return f"Modes {_GOAL_WORDS.get(link.goal, goal)}"

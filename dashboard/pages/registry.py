@@ -24,8 +24,8 @@ from compilewatch.dashboard.pages.reports import content as reports
 from compilewatch.dashboard.pages.reports import view as reports_view
 from compilewatch.dashboard.pages.runs import content as runs
 from compilewatch.dashboard.pages.runs import view as runs_view
-from compilewatch.dashboard.pages.trends import content as trends
-from compilewatch.dashboard.pages.trends import view as trends_view
+from compilewatch.dashboard.pages.sizes import content as sizes
+from compilewatch.dashboard.pages.sizes import view as sizes_view
 from compilewatch.dashboard.pages.trial import content as trial
 from compilewatch.dashboard.pages.trial import view as trial_view
 from compilewatch.dashboard.pages.upgrade import content as upgrade
@@ -49,11 +49,11 @@ class Registered(NamedTuple):
 REGISTRY: dict[Page, Registered] = {
     Page.OVERVIEW: Registered(overview_view.draw, overview.page),
     Page.WORKLOAD: Registered(workload_view.draw, workload.page),
-    Page.TRENDS: Registered(trends_view.draw, trends.page),
-    Page.UPGRADE: Registered(upgrade_view.draw, upgrade.newest_pair),
     Page.MODES: Registered(modes_view.draw, modes.page),
-    Page.BREAK_EVEN: Registered(break_even_view.draw, break_even.page),
     Page.COLD_START: Registered(cold_start_view.draw, cold_start.page),
+    Page.BREAK_EVEN: Registered(break_even_view.draw, break_even.page),
+    Page.SIZES: Registered(sizes_view.draw, sizes.page),
+    Page.UPGRADE: Registered(upgrade_view.draw, upgrade.newest_pair),
     Page.REGRESSIONS: Registered(regressions_view.draw, regressions.page),
     Page.TRIAL: Registered(trial_view.draw, trial.page),
     Page.RUNS: Registered(runs_view.draw, runs.page),

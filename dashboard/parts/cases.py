@@ -18,6 +18,7 @@ from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import DOORS, Cell, Door
 from compilewatch.db.verdicts.noise_floors import smallest_change
 
@@ -76,6 +77,11 @@ def cases_of(link: Link) -> pd.DataFrame:
     """The cases that `link` lets through, strategies and cache states included."""
     cases = with_strategies(read_cases(filters_of(link)), link.strategy)
     return shaping.with_caches(cases, link.cache)
+
+
+def models_of(link: Link) -> list[str]:
+    """The models that have a case among `cases_of` the link."""
+    return sorted(set(cases_of(link)["workload_label"]), key=version_key)
 
 
 def floors_of(machine_id: str | None) -> tuple[NoiseFloor, ...]:

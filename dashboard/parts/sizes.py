@@ -49,14 +49,20 @@ _LINE_PX, _TWO_LINES_PX, _LETTER_PX, _NARROW_PX = 15, 29, 6.9, 460
 _SHORT = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def sizes_parts(cases: pd.DataFrame) -> Iterator[Part]:
-    """A group for each sweep among `cases`; nothing where no workload was measured at several sizes."""
-    found = sweeps(cases)
+def sizes_parts(cases: pd.DataFrame, model: str | None = None) -> Iterator[Part]:
+    """A group for each sweep among `cases`, of a `model` for the one that it is of; nothing where no workload
+    was measured at several sizes.
+    """
+    found = [
+        sweep
+        for sweep in sweeps(cases)
+        if model is None or any(case["workload_label"] == model for case in sweep.cases)
+    ]
     for number, sweep in enumerate(found[:MOST_SWEEPS]):
         yield _group(sweep, f"sizes-{number}")
     if more := found[MOST_SWEEPS:]:
         names = units.first_of([sweep.workload for sweep in more], 3)
-        yield Lines((f"{units.plural(len(more), 'more sweep')}: {names}. Choose workloads to see them.",))
+        yield Lines((f"{units.plural(len(more), 'more sweep')}: {names}. Choose a model to see its own.",))
 
 
 def _group(sweep: Sweep, key: str) -> Group:

@@ -12,6 +12,7 @@ from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
+from compilewatch.db.records.strategies import EAGER
 
 _ROW, _LANE = 34, 14
 # Rows of many workloads move together: what stands below the chart is not screens away, and names still fit.
@@ -29,7 +30,9 @@ def speedups_chart(cases: pd.DataFrame, key: str) -> Chart:
     """The compiled ones of `cases` as points, the workload with the largest speedup first."""
     rows = frame(cases)
     title = finding(rows)
-    chart = ChartContent(title, notes=["Only eager was measured with this build."])
+    compiled = (cases["strategy"] != EAGER.name).any()
+    why = "No compiled case passed." if compiled else "Only eager was measured with this build."
+    chart = ChartContent(title, notes=[why])
     if not rows.empty:
         fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
         looks = tuple(sorted(set(rows["first_look"].astype(bool))))
@@ -46,7 +49,7 @@ def speedups_chart(cases: pd.DataFrame, key: str) -> Chart:
 def frame(cases: pd.DataFrame) -> pd.DataFrame:
     """Rows of compiled cases that have a speedup, with the texts of the tooltip."""
     # The columns that are looked at, of ninety.
-    rows = cases[_OF_CASES][cases["speedup"].notna() & (cases["strategy"] != "eager")]
+    rows = cases[_OF_CASES][cases["speedup"].notna() & (cases["strategy"] != EAGER.name)]
     lows, highs = rows["speedup_low"].tolist(), rows["speedup_high"].tolist()
     return pd.DataFrame(
         {

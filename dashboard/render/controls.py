@@ -192,8 +192,12 @@ def day(key: str, label: str, *, first: date, last: date) -> None:
 
 def go(page: Page, **changes: object) -> None:
     """Callback: open `page` with the global selectors kept and `changes` made."""
-    target = links.move(current(), page, **changes)
-    st.switch_page(st.session_state[_PAGES][page], query_params=links.query(target))
+    open_link(links.move(current(), page, **changes))
+
+
+def open_link(link: Link) -> None:
+    """Callback: open the page of `link`."""
+    st.switch_page(st.session_state[_PAGES][link.page], query_params=links.query(link))
 
 
 def button_to(label: str, page: Page, /, **changes: object) -> None:

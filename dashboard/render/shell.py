@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import MENU, PAGES, Link, Page
+from compilewatch.dashboard.links.links import MENU, PAGES, Link, Page, heading, shows_all_builds
 from compilewatch.dashboard.login.access import person_here, sign_out_path
 from compilewatch.dashboard.read.choices import Choices
 from compilewatch.dashboard.read.data import (
@@ -56,26 +56,19 @@ class View:
 
 
 def navigation(pages: Mapping[Page, st.Page], link: Link, *, waiting: int, empty: bool) -> None:
-    """The entries on top of every page, with the pages behind the one that is open. They keep the filters,
-    as those of `st.navigation` do not. `waiting` are the changes of the inbox that are open.
+    """The entries on top of every page. They keep the filters, as those of `st.navigation` do not, and the
+    model in focus; that of the page that is open leads from one model to all. `waiting` are the changes of
+    the inbox that are open.
     """
     shown = {"Today": MENU["Today"], "Runs": MENU["Runs"]} if empty else MENU
     with st.container(horizontal=True, gap="small"):
         for entry, behind in shown.items():
             count = f" ({units.count(waiting)})" if entry == "Inbox" and waiting else ""
-            _way_to(pages, link, link.page if link.page in behind else behind[0], f"{entry}{count}")
-    behind = next((each for each in MENU.values() if link.page in each), ())
-    if len(behind) > 1 and not empty:
-        with st.container(horizontal=True, gap="small"):
-            for page in behind:
-                _way_to(pages, link, page, PAGES[page].title)
-
-
-def _way_to(pages: Mapping[Page, st.Page], link: Link, page: Page, label: str) -> None:
-    target = links.move(link, page)
-    if link.focus and page in links.SELECTORS["focus"]:
-        target = replace(target, focus=link.focus)
-    st.page_link(pages[page], label=label, query_params=links.query(target))
+            page = link.page if link.page in behind else behind[0]
+            target = links.move(link, page)
+            if page is not link.page and page in links.SELECTORS["focus"]:
+                target = replace(target, focus=link.focus)
+            st.page_link(pages[page], label=f"{entry}{count}", query_params=links.query(target))
 
 
 def _filters(view: View) -> None:
@@ -107,7 +100,7 @@ def _chosen_context(view: View) -> None:
     first = first_machine()
     opens_on = choices.machine_names.get(first.machine_id, "") if first else "none"
     newest_build = choices.builds.get(view.newest_build or "", "none")
-    no_build = "All builds" if PAGES[view.link.page].all_builds else f"Newest: {newest_build}"
+    no_build = "All builds" if shows_all_builds(view.link) else f"Newest: {newest_build}"
     offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
     no_machine = "All machines" if PAGES[view.link.page].all_machines else opens_on
@@ -128,7 +121,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
     """
     page = view.link.page
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.title(PAGES[page].title, anchor=False, width="content")
+        st.title(heading(page), anchor=False, width="content")
         if _has_filters(view):
             _chosen_context(view)
             _filters(view)
@@ -206,7 +199,7 @@ def resolved_view(link: Link, choices: Choices) -> View:
     first = first_machine()
     resolved = replace(link, machine=link.machine or (first.machine_id if first else None))
     choices = read_choices_on(resolved.machine)
-    if PAGES[link.page].all_builds:
+    if shows_all_builds(link):
         return View(link, resolved, None, choices)
     newest = newest_build(filters_of(replace(resolved, build=None)))
     return View(link, replace(resolved, build=link.build or newest), newest, choices)

@@ -23,7 +23,7 @@ from compilewatch.dashboard.document.content import (
 from compilewatch.dashboard.document.page import render
 from compilewatch.dashboard.document.sections import cell, sections, table
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import PAGES, Link, Page, verdict_metric
+from compilewatch.dashboard.links.links import MODELS, PAGES, Link, Page, verdict_metric
 from compilewatch.dashboard.links.sentence import sentence
 from compilewatch.dashboard.login.access import Role, require
 from compilewatch.dashboard.pages.guide.content import policy_part
@@ -32,7 +32,8 @@ from compilewatch.dashboard.pages.upgrade import content as upgrade
 from compilewatch.dashboard.pages.upgrade.focus import in_focus
 from compilewatch.dashboard.parts import verdict_words
 from compilewatch.dashboard.parts.cases import floors_of
-from compilewatch.dashboard.parts.parts import PageContent
+from compilewatch.dashboard.parts.model import FACTS
+from compilewatch.dashboard.parts.parts import Empty, PageContent, Part, titled
 from compilewatch.dashboard.read.choices import Choices
 from compilewatch.dashboard.read.data import (
     filters_of,
@@ -189,11 +190,12 @@ def _compared(
 
 def _view(choices: Choices, link: Link) -> _Shown:
     view = _page(link)
+    shown = (*view.parts, *_other_tabs(view.link), *view.appendix())
     return _Shown(
         subject=sentence(view.link, choices.names),
         timing="" if link.trial else _timing(filters_of(link)),  # a trial says it of itself
         made_from=links.href(view.link, full=True),
-        sections=sections((*view.parts, *view.appendix()), narrow=True),
+        sections=sections(shown, narrow=True),
         environment=environment(
             _machine(link.machine),
             {choices.builds[key]: choices.build_rows[key] for key in view.builds[:_MOST_BUILDS]},
@@ -220,6 +222,22 @@ def _page(link: Link) -> PageContent:
     if link.focus not in (None, page.link.focus):
         raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")
     return page
+
+
+def _other_tabs(link: Link) -> tuple[Part, ...]:
+    """What the tabs beside its history say of a model; its trials are a list to choose from."""
+    if link.page is not Page.WORKLOAD or link.focus is None:
+        return ()
+    choices = read_choices_on(link.machine)
+    shown = []
+    for tab in MODELS:
+        if tab in (Page.WORKLOAD, Page.TRIAL):
+            continue
+        page = CONTENTS[tab](resolved_view(links.beside(link, tab), choices).link)
+        own = [part for part in page.parts if part.key != FACTS]
+        if page.link.focus == link.focus and not any(isinstance(part, Empty) for part in own):
+            shown.append(titled(PAGES[tab].title, *own))
+    return tuple(shown)
 
 
 def _timing(filters: Filters) -> str:

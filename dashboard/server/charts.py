@@ -30,7 +30,7 @@ from compilewatch.dashboard.http.errors import (
 from compilewatch.dashboard.http.rate_limit import RateLimit
 from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.links.links import MODELS, Link, Page
 from compilewatch.dashboard.links.sentence import sentence
 from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.parts.parts import Chart, Folded, PageContent, Part, flat
@@ -150,7 +150,9 @@ def _unforeseen(said: Callable[[Request, Exception], Response]) -> Callable[[Req
 
 
 def _chart(request: Request) -> tuple[Chart, str]:
-    """The chart that is asked for, and of what and where it is, in words. Raises NotFoundError."""
+    """The chart that is asked for, and of what and where it is, in words; one of Models by the address of any
+    of its tabs. Raises NotFoundError.
+    """
     name, key = request.path_params["page"], request.path_params["key"]
     page = Page.OVERVIEW if name == links.OVERVIEW else links.page_named(name) if name else None
     content = None if page is None else asked_for(page, query_of(request))
@@ -159,6 +161,12 @@ def _chart(request: Request) -> tuple[Chart, str]:
     drawn = _charts(part for part in parts if not isinstance(part, Folded))
     if key not in drawn:
         drawn = _charts(parts)
+    if content is not None and key not in drawn and page in MODELS:
+        for tab in MODELS:
+            there = content_of(links.beside(content.link, tab))
+            of_tab = _charts(there.parts) if there else {}
+            if there and key in of_tab:
+                return of_tab[key], where(there)
     if content is None or key not in drawn:
         raise NotFoundError(
             f"There is no chart {key!r} on the page {name!r} under these filters.",

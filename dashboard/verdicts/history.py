@@ -43,7 +43,7 @@ _READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: su
 MOST_STEPS = 20
 """So many steps between builds are judged when a page is drawn."""
 MOST_POINTS = 150
-"""So many are drawn beside other evidence; Trends has five times as many."""
+"""So many are drawn beside other evidence; the history of a model has five times as many."""
 
 
 def each_to_the_next(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlencode
 
-from compilewatch.dashboard.links.links import STORED_VIEW, Page
+from compilewatch.dashboard.links.links import STORED_VIEW, Page, page_named
 from compilewatch.dashboard.links.values import quoted
 from compilewatch.dashboard.login.access import person_here
 from compilewatch.dashboard.read.database import database_url, reader
@@ -23,11 +23,12 @@ def stored_address(view_id: str) -> tuple[Page, str] | None:
     """
     link = stored_link(reader(), view_id)
     path, _, query = (link or "").partition("?")
-    if link is None or path not in set(Page):
+    page = None if link is None else page_named(path)
+    if page is None:
         return None
     wanted = parse_qs(query, keep_blank_values=True)
     opened = {key: values for key, values in wanted.items() if key.lower() not in _NOT_OPENED}
-    return Page(path), urlencode(opened, doseq=True)
+    return page, urlencode(opened, doseq=True)
 
 
 def why_not_opened(view_id: str) -> str:

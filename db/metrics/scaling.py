@@ -15,6 +15,9 @@ from compilewatch.db.records.strategies import EAGER
 BATCH_SIZE = "batch_size"
 # Of the eager beside a strategy: a column of a case, and the one that has the same of that eager.
 _BESIDE = {"throughput_per_s": "control_throughput_per_s", "peak_bytes": "control_peak_bytes"}
+_OF_PLACE = (
+    *("workload", "workload_id", "workload_label", "size", "second", "first_look", "counted_trials"),
+)
 _SIZE = re.compile(r"-[a-z_]*(\d+)$")
 
 Case = dict[str, Any]
@@ -111,10 +114,7 @@ def _with_eager(cases: Sequence[Case]) -> tuple[Case, ...]:
         place = case["second"], case["size"]
         known = any(not pd.isna(case[column]) for column in _BESIDE.values())
         if place not in own and known:
-            eager = dict.fromkeys(case) | {
-                name: case[name]
-                for name in ("workload", "workload_id", "size", "second", "first_look", "counted_trials")
-            }
+            eager = dict.fromkeys(case) | {name: case[name] for name in _OF_PLACE if name in case}
             figures = {name: case[column] for name, column in _BESIDE.items()}
             beside.setdefault(place, eager | figures | {"strategy": EAGER.name})
     return (*cases, *beside.values())

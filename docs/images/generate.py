@@ -21,12 +21,12 @@ TRIAL = "01M7XR4D5FRRH03BD0NWMVVCSQ"
 # Picture -> title of the page, its address, height of the window.
 PICTURES: dict[str, tuple[str, str, int]] = {
     "overview": ("Today", "/", 1000),
-    "trends": ("Trends", "/trends?axis=torch&focus=elementwise", 960),
+    "history": ("Models", "/workload?axis=torch&focus=elementwise", 960),
     "upgrade": ("Upgrade", "/upgrade", 1000),
-    "modes": ("Modes", "/modes", 900),
-    "break-even": ("Break-even", "/break-even?focus=elementwise", 900),
-    "cold-start": ("Cold start", "/cold-start", 900),
-    "trial": ("Trial", f"/trial?trial={TRIAL}", 1000),
+    "modes": ("Models", "/modes", 900),
+    "break-even": ("Models", "/break-even?focus=elementwise", 900),
+    "cold-start": ("Models", "/cold-start", 900),
+    "trial": ("Models", f"/trial?trial={TRIAL}", 1000),
     "runs": ("Runs", "/runs", 900),
 }
 

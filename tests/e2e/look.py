@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from compilewatch.dashboard.links.links import PAGES, Link, Page, href
+from compilewatch.dashboard.links.links import Link, Page, heading, href
 from compilewatch.dashboard.read.database import close_databases
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.people.regressions import standing_regressions
@@ -71,7 +71,7 @@ class Shot:
 
     @property
     def title(self) -> str:
-        return PAGES[Page(self.link.page)].title
+        return heading(self.link.page)
 
 
 def shots(url: str) -> list[Shot]:
@@ -92,7 +92,7 @@ def shots(url: str) -> list[Shot]:
             trial_id = str(failed.iloc[-1]["trial_id"])
             found.append(Shot("failed-trial", Link(page=Page.TRIAL, trial=trial_id)))
         found += [
-            Shot(f"trends-{axis}", Link(page=Page.TRENDS, axis=axis, metric="latency"))
+            Shot(f"history-{axis}", Link(page=Page.WORKLOAD, focus=compiled["workload"], axis=axis))
             for axis in ("time", "torch")
         ]
     return found

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from compilewatch.dashboard.links.links import PAGES, Link, Page, href
+from compilewatch.dashboard.links.links import Link, Page, heading, href
 from tests.dashboard.serving import Served, served
 from tests.e2e.axe import axe_source, faint, serious
 from tests.e2e.browser import new_page, open_at
@@ -111,7 +111,7 @@ def test_an_empty_database_has_no_faint_text(
     browser: Browser, empty_url: str, axe: str, tmp_path: Path
 ) -> None:
     with served(empty_url, tmp_path / "log") as server, new_page(browser, server.origin) as (page, _):
-        open_at(page, f"{server.origin}/", PAGES[Page.OVERVIEW].title)
+        open_at(page, f"{server.origin}/", heading(Page.OVERVIEW))
         assert serious(page, axe) == []
 
 

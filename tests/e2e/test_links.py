@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
+from compilewatch.dashboard.links.links import SELECTORS, Link, Page, heading, href, keys_of, read_url
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.changes import changes_of
 from compilewatch.db.people.regressions import standing_regressions
@@ -120,18 +120,18 @@ def test_every_selector_survives_reload_and_a_fresh_browser(
 ) -> None:
     link = _link(target, chosen)
     with new_page(browser, recorded_server.origin) as (tab, trouble):
-        open_at(tab, f"{recorded_server.origin}/{href(link)}", PAGES[target].title)
+        open_at(tab, f"{recorded_server.origin}/{href(link)}", heading(target))
         expect(tab.get_by_test_id("stAlertContentWarning")).to_have_count(0)
         seen, address = _seen(tab), permalink(tab)
         read, problems = read_url(address.removeprefix(recorded_server.origin))
         assert (replace(read, data=None), problems) == (link, ())
         tab.reload()
-        settle(tab, PAGES[target].title)
+        settle(tab, heading(target))
         assert _seen(tab) == seen
         assert permalink(tab) == address
         assert trouble.found == []
     with new_page(browser, recorded_server.origin) as (tab, trouble):
-        open_at(tab, address, PAGES[target].title)
+        open_at(tab, address, heading(target))
         assert _seen(tab) == seen
         assert permalink(tab) == address
         assert trouble.found == []

@@ -34,16 +34,16 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
 ) -> None:
     open_at(tab, recorded_server.origin, "Today")
     tab.get_by_role("link", name="Models").click()
-    tab.get_by_role("link", name="Trends").click()
-    settle(tab, "Trends")
+    settle(tab, "Models")
+    open_at(tab, f"{recorded_server.origin}/workload?focus=bert-base", "Models")
     tab.get_by_role("radio", name="Speedup", exact=True).click()
     expect(tab).to_have_url(re.compile("metric=speedup"))
     tab.get_by_role("button", name="Filters").click()
     tab.get_by_role("button", name="Inference").click()
     expect(tab).to_have_url(re.compile("task=inference"))
-    settle(tab, "Trends")
+    settle(tab, "Models")
     expect(tab.get_by_role("button", name="Filters (1)")).to_be_visible()
-    expect(tab.get_by_text("Speedup of every case")).to_be_visible()
+    expect(tab.get_by_text("Speedup of every strategy")).to_be_visible()
     tab.get_by_role("button", name="Share").click()
     link = tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.inner_text().strip()
     tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.hover()
@@ -61,32 +61,32 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     assert len(query["machine"][0]) == 16
     assert "data" in query
     with new_page(browser, recorded_server.origin) as (page, trouble):
-        open_at(page, link, "Trends")
-        expect(page.get_by_text("Speedup of every case")).to_be_visible()
+        open_at(page, link, "Models")
+        expect(page.get_by_text("Speedup of every strategy")).to_be_visible()
         expect(page.get_by_role("radio", name="Speedup", exact=True)).to_be_visible()
         assert _seen(page) == seen
         assert trouble.found == []
 
 
 def test_back_and_forward_undo_and_redo_filters(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, f"{recorded_server.origin}/trends", "Trends")
+    open_at(tab, f"{recorded_server.origin}/trends?focus=mlp", "Models")
     tab.get_by_role("radio", name="Compile cost").click()
-    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
+    expect(tab.get_by_text("Compile cost of every strategy")).to_be_visible()
     tab.get_by_role("radio", name="Peak memory").click()
-    expect(tab.get_by_text("Peak memory of every case")).to_be_visible()
+    expect(tab.get_by_text("Peak memory of every strategy")).to_be_visible()
     tab.go_back()
-    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
+    expect(tab.get_by_text("Compile cost of every strategy")).to_be_visible()
     expect(tab.get_by_role("radio", name="Compile cost")).to_be_checked()
     tab.go_back()
-    expect(tab.get_by_text("Latency of every case")).to_be_visible()
+    expect(tab.get_by_text("Latency of every strategy")).to_be_visible()
     tab.go_forward()
-    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
+    expect(tab.get_by_text("Compile cost of every strategy")).to_be_visible()
 
 
 def test_a_click_on_a_point_opens_the_trials_behind_it(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, f"{recorded_server.origin}/trends?focus=bert-base", "Trends")
+    open_at(tab, f"{recorded_server.origin}/trends?focus=bert-base", "Models")
     tab.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
-    settle(tab, "Trial")
+    settle(tab, "Models")
     expect(tab).to_have_url(re.compile(r"trial\?.*run="))
     expect(tab.get_by_text("3 trials, 0 failed")).to_be_visible()
 
@@ -134,3 +134,21 @@ def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, reco
     tab.go_back()
     expect(evidence).to_have_count(0)
     assert "focus" not in tab.url
+
+
+def test_a_tab_of_a_model_has_an_address_and_keeps_what_was_chosen(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/trends?focus=bert-base&strategy=default&metric=speedup", "Models")
+    expect(tab).to_have_url(re.compile(r"/workload\?.*focus=bert-base"))
+    expect(tab.get_by_role("tab", name="History", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(tab.get_by_text("Speedup of every strategy")).to_be_visible()
+    known = tab.get_by_text(re.compile("^inference with "))
+    said = known.inner_text()
+    tab.get_by_role("tab", name="Modes", exact=True).click()
+    expect(tab).to_have_url(re.compile(r"/modes\?.*strategy=default.*focus=bert-base"))
+    expect(tab.get_by_role("tab", name="Modes", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(known).to_have_text(said)
+    tab.reload()
+    settle(tab, "Models")
+    expect(tab.get_by_role("tab", name="Modes", exact=True)).to_have_attribute("aria-selected", "true")
+    tab.get_by_role("link", name="Models", exact=True).click()
+    expect(tab.get_by_role("tab", name="All models", exact=True)).to_be_visible()

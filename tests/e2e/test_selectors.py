@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "title"), [("", "Today"), ("modes", "Modes")])
+@pytest.mark.parametrize(("path", "title"), [("", "Today"), ("modes", "Models")])
 def test_the_box_of_builds_names_the_build_of_the_machine_that_was_chosen(
     browser: Browser, store_once: Store, tmp_path: Path, path: str, title: str
 ) -> None:

@@ -71,7 +71,7 @@ def shared_text(page: Page, containing: str) -> str:
 @pytest.mark.slow
 def test_the_charts_of_a_page_have_addresses_to_paste(page: Page, desk: Desk) -> None:
     base = f"{desk.served.origin}/team/cw"
-    open_at(page, f"{base}/modes?goal=memory", "Modes")
+    open_at(page, f"{base}/modes?goal=memory", "Models")
     popover(page, "Share")
     page.get_by_text("Charts by address").click()
     for kind in ("svg", "png"):
@@ -85,9 +85,9 @@ def test_the_charts_of_a_page_have_addresses_to_paste(page: Page, desk: Desk) ->
 
 
 def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, desk: Desk) -> None:
-    open_at(page, f"{desk.served.origin}/trends?focus=bert-base", "Trends")
+    open_at(page, f"{desk.served.origin}/trends?focus=bert-base", "Models")
     page.get_by_role("radio", name="Speedup", exact=True).click()
-    expect(page.get_by_text("Speedup of every case")).to_be_visible()
+    expect(page.get_by_text("Speedup of every strategy")).to_be_visible()
     version = page.get_by_text("data version").first
     before = version.inner_text()
     main = page.get_by_test_id("stMain")
@@ -105,15 +105,15 @@ def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, de
 def test_a_short_link_opens_the_same_view_in_a_fresh_browser(
     browser: Browser, page: Page, desk: Desk
 ) -> None:
-    open_at(page, f"{desk.served.origin}/trends?metric=latency&workload=mlp&workload=bert-base", "Trends")
+    open_at(page, f"{desk.served.origin}/modes?goal=memory&workload=mlp&workload=bert-base", "Models")
     popover(page, "Share")
     page.get_by_role("button", name="Short link").click()
     link = shared_text(page, "?view=")
     assert re.fullmatch(rf"{desk.served.origin}/\?view=[a-z2-7]{{12}}", link)
     with new_page(browser, desk.served.origin) as (fresh, trouble):
         fresh.goto(link)
-        settle(fresh, "Trends")
-        expect(fresh.get_by_text("Latency of every case")).to_be_visible()
+        settle(fresh, "Models")
+        expect(fresh.get_by_role("radio", name="Memory")).to_be_checked()
         expect(fresh).to_have_url(re.compile("workload=mlp&workload=bert-base"))
         expect(fresh.get_by_test_id("stAlert")).to_have_count(0)
         open_at(fresh, f"{desk.served.origin}/?view=nothing", "Today")
@@ -127,20 +127,20 @@ def test_back_from_a_short_link_leads_to_where_the_reader_was(page: Page, desk: 
         view_id = store_view(database, "modes?workload=mlp&goal=memory", at=START, by=None)
     below = f"{desk.served.origin}/team/cw"
     open_at(page, f"{below}/guide", "Guide")
-    open_at(page, f"{below}/?view={view_id}", "Modes")
+    open_at(page, f"{below}/?view={view_id}", "Models")
     expect(page).to_have_url(f"{below}/modes?workload=mlp&goal=memory")
     expect(page.get_by_role("radio", name="Memory")).to_be_checked()
     page.go_back()
     settle(page, "Guide")
     expect(page).to_have_url(f"{below}/guide")
     page.go_forward()
-    settle(page, "Modes")
+    settle(page, "Models")
     expect(page).to_have_url(f"{below}/modes?workload=mlp&goal=memory")
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
 def test_a_view_is_frozen_found_opened_and_revoked(page: Page, desk: Desk) -> None:
-    open_at(page, f"{desk.served.origin}/break-even?focus=bert-base", "Break-even")
+    open_at(page, f"{desk.served.origin}/break-even?focus=bert-base", "Models")
     popover(page, "Share")
     page.get_by_role("textbox", name="Title").fill("Is it worth it?")
     page.get_by_role("textbox", name="Your name").fill("Ann")
@@ -170,7 +170,7 @@ def test_a_view_is_frozen_found_opened_and_revoked(page: Page, desk: Desk) -> No
 
 
 def test_tables_and_charts_come_as_files(page: Page, desk: Desk) -> None:
-    open_at(page, f"{desk.served.origin}/modes", "Modes")
+    open_at(page, f"{desk.served.origin}/modes", "Models")
     popover(page, "Export")
     with page.expect_download() as download:
         page.get_by_role("button", name="SVG").click()
@@ -195,16 +195,16 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
         page.goto(f"{host}/team/cw/" if taken_off else f"{host}/team/cw")
         settle(page, "Today")
         page.get_by_role("link", name="Models", exact=True).click()
-        page.get_by_role("link", name="Trends", exact=True).click()
-        settle(page, "Trends")
-        page.get_by_role("radio", name="Speedup", exact=True).click()
-        expect(page).to_have_url(re.compile(rf"^{host}/team/cw/trends\?.*metric=speedup"))
+        settle(page, "Models")
+        page.get_by_role("tab", name="Modes", exact=True).click()
+        page.get_by_role("radio", name="Memory", exact=True).click()
+        expect(page).to_have_url(re.compile(rf"^{host}/team/cw/modes\?.*goal=memory"))
         popover(page, "Share")
-        link = shared_text(page, "metric=speedup")
-        assert link.startswith(f"{host}/team/cw/trends?")
+        link = shared_text(page, "goal=memory")
+        assert link.startswith(f"{host}/team/cw/modes?")
         page.goto(link)
-        settle(page, "Trends")
-        expect(page.get_by_text("Speedup of every case")).to_be_visible()
+        settle(page, "Models")
+        expect(page.get_by_role("radio", name="Memory", exact=True)).to_be_checked()
         page.goto(f"{host}/team/cw/trendz")
         settle(page, "Today")
         expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")

@@ -128,8 +128,8 @@ def test_rooms_import_only_lower_floors(package: str) -> None:
         (("db/store", "db/queries"), False),
         (("db/queries", "db/store"), True),
         (("runner/worker/device", "runner/worker/compiler"), True),
-        (("dashboard/pages/trends", "dashboard/pages/upgrade"), True),
-        (("dashboard/pages/trends", "dashboard/nowhere"), True),
+        (("dashboard/pages/modes", "dashboard/pages/upgrade"), True),
+        (("dashboard/pages/modes", "dashboard/nowhere"), True),
     ],
 )
 def test_an_import_that_climbs_is_recognized(edge: tuple[str, str], up: bool) -> None:

@@ -1,1 +1,1 @@
-"""The page Break even."""
+"""The tab Break-even of Models."""

@@ -1,4 +1,4 @@
-"""What the page Break-even is drawn from: curves and plan of one workload, and the steps of every one."""
+"""What the tab Break-even is drawn from: curves and plan of one workload, and the steps of every one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from compilewatch.dashboard.pages.break_even.history import history_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.break_even import curves_chart
 from compilewatch.dashboard.parts.cases import NO_CASE, REPAID, cases_of, floors_of, of_cases
+from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import LEFT_OUT, PageContent, Part
 from compilewatch.dashboard.read.data import filters_of, read_cases
 from compilewatch.dashboard.read.shaping import asides
@@ -48,6 +49,7 @@ def page(link: Link) -> PageContent:
     no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
     reasons = dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])
     shown = (
+        *facts(replace(link, focus=focus)),
         *((plan.headline(link, chosen, focus),) if chosen else ()),
         curves_chart(link, mine, options if chosen else [], focus),
         *(plan.figures(link, chosen) if chosen else ()),

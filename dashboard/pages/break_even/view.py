@@ -7,37 +7,37 @@ import streamlit as st
 from compilewatch.dashboard.links.links import PRICE, RESTARTS, STEPS, Link
 from compilewatch.dashboard.pages.break_even import content
 from compilewatch.dashboard.render import controls, streamlit_parts
-from compilewatch.dashboard.render.shell import View, caches, say_focus, strategies
+from compilewatch.dashboard.render.model_tabs import tab
+from compilewatch.dashboard.render.shell import View, caches, strategies
+from compilewatch.dashboard.render.streamlit_parts import Pick
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 
 def draw(view: View) -> Link:
-    """The page of one workload; the link it returns has that in focus."""
+    """The page of one model; the link it returns has that in focus."""
     page = content.page(view.link)
-    _filters(view, page.link.focus)
-    say_focus(view.link, page.link)
-    streamlit_parts.draw(
-        page.parts,
-        controls={
-            "break-even-curves": lambda: controls.segments("scale", "Scale", _SCALE_WORDS),
-            "break-even-table": _money,
-        },
-    )
+    models, cache_states = content.workloads(view.link)
+    with tab(view, page, models) as parts:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            with st.container(width=200):
+                controls.number(
+                    "steps",
+                    "Steps per process",
+                    STEPS,
+                    help_="How often one process runs the compiled code.",
+                )
+            caches(view, cache_states)
+        strategies(view)
+        streamlit_parts.draw(
+            parts,
+            picks={"break-even-all": Pick(lambda model: controls.change(focus=model), values="workload")},
+            controls={
+                "break-even-curves": lambda: controls.segments("scale", "Scale", _SCALE_WORDS),
+                "break-even-table": _money,
+            },
+        )
     return page.link
-
-
-def _filters(view: View, focus: str | None) -> None:
-    workloads, cache_states = content.workloads(view.link)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=260):
-            controls.one_of("focus", "Workload", {name: name for name in workloads}, shown=focus)
-        with st.container(width=200):
-            controls.number(
-                "steps", "Steps per process", STEPS, help_="How often one process runs the compiled code."
-            )
-        caches(view, cache_states)
-    strategies(view)
 
 
 def _money() -> None:

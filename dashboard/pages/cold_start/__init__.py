@@ -1,1 +1,1 @@
-"""The page Cold start."""
+"""The tab Cold start of Models."""

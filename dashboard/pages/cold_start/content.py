@@ -1,4 +1,4 @@
-"""What the page Cold start says: four figures, bars of phases, and a row per case."""
+"""What the tab Cold start says: four figures, bars of phases, and a row per case."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
 from compilewatch.dashboard.parts.cold_start import MeanStarts, mean_starts, starts_chart
+from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
@@ -94,6 +95,7 @@ def page(link: Link) -> PageContent:
     bars = starts_chart(link, cases)
     starts = mean_starts(cases)
     shown: tuple[Part, ...] = (
+        *facts(link),
         *_headline(cases, starts),
         bars,
         *([] if bars.chart.spec is None else [_figures(cases, starts)]),

@@ -24,7 +24,7 @@ QUESTIONS: tuple[tuple[str, Page, str], ...] = (
     ("After how many steps does compiling pay off?", Page.BREAK_EVEN, "break-even --steps 10000"),
     ("What does it save in money?", Page.BREAK_EVEN, "break-even --price-per-hour 2"),
     ("When is eager better, as for one call or a small model?", Page.BREAK_EVEN, "break-even --steps 1"),
-    ("What do batch size and sequence length change?", Page.MODES, "largest-batch encoder"),
+    ("What do batch size and sequence length change?", Page.SIZES, "largest-batch encoder"),
     ("Which machine, at which price?", Page.WORKLOAD, "compare machine=A machine=B --price A=2 --price B=4"),
     ("Why is the first call slow?", Page.COLD_START, "show TRIAL"),
     ("Does compiling only repeated blocks help?", Page.COLD_START, "list cases --preset regional"),
@@ -40,7 +40,7 @@ QUESTIONS: tuple[tuple[str, Page, str], ...] = (
     ("How long do our own jobs compile?", Page.COLD_START, "import compilewatch-jobs"),
     ("What did the last upgrade change?", Page.UPGRADE, "compare previous latest"),
     ("Does a release that is coming hurt us?", Page.UPGRADE, "watch --once"),
-    ("Did it drift over months?", Page.TRENDS, "history -w encoder -s default"),
+    ("Did it drift over months?", Page.WORKLOAD, "history -w encoder -s default"),
     (
         "Which release, or which part of the stack, did it?",
         Page.REGRESSIONS,

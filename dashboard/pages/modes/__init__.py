@@ -1,1 +1,1 @@
-"""The page Modes."""
+"""The tab Modes of Models."""

@@ -1,4 +1,4 @@
-"""One strategy against another on Modes: a matrix of tested differences, and fresh code against cached."""
+"""One strategy against another in Modes: a matrix of tested differences, and fresh code against cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts, verdict_words
 from compilewatch.dashboard.parts.parts import Empty, Folded, Part, TableColumn
-from compilewatch.dashboard.read.data import filters_of, read_trials
+from compilewatch.dashboard.read.data import filters_of, of_workload, read_trials
 from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.dashboard.read.shaping import labels_of
 from compilewatch.dashboard.read.versions import cached
@@ -35,7 +35,10 @@ def against_parts(link: Link) -> tuple[Part, ...]:
     """Nothing where fewer than two strategies were measured with the build."""
     if link.build is None:
         return ()
-    trials = with_strategies(without_canaries(read_trials(filters_of(link))), link.strategy)
+    filters = filters_of(link)
+    trials = without_canaries(read_trials(of_workload(filters, link.focus) if link.focus else filters))
+    trials = with_strategies(trials, link.strategy)
+    trials = trials[trials["workload_label"] == link.focus] if link.focus else trials
     labels = labels_of(trials)
     if trials["strategy"].nunique() < 2:
         return ()

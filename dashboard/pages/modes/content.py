@@ -1,9 +1,9 @@
-"""What the page Modes says: heat map, best strategy of each workload, Pareto front, roofline."""
+"""What the tab Modes says: heat map, best strategy of each model, Pareto front, roofline; all of one."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -16,18 +16,21 @@ from compilewatch.dashboard.pages.modes import charts
 from compilewatch.dashboard.pages.modes.against import against_parts
 from compilewatch.dashboard.pages.modes.roofline import roofline_parts
 from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
 from compilewatch.dashboard.parts.cases import (
     NO_CASE,
     NO_DIFFERENCE,
     NO_FACTS,
     RATES,
     case_facts,
+    case_row,
     cases_of,
     columns_of,
     floors_of,
     of_cases,
     row_of,
 )
+from compilewatch.dashboard.parts.model import facts, headline
 from compilewatch.dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
@@ -39,12 +42,13 @@ from compilewatch.dashboard.parts.parts import (
     TableColumn,
     Tone,
 )
-from compilewatch.dashboard.parts.sizes import sizes_parts
-from compilewatch.dashboard.read.data import filters_of, read_rooflines
+from compilewatch.dashboard.read.data import filters_of, read_profiled, read_rooflines, read_trial
 from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
+from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.trial_words import step_times
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import choose_modes, fastest
 from compilewatch.db.metrics.groups import row_dicts
@@ -52,6 +56,7 @@ from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import Door
+from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
@@ -74,6 +79,14 @@ _COLUMNS: dict[str, dict[str, TableColumn]] = {
     },
 }
 _MOST_NAMED = 2
+_DECIDE = ("speedup", "rate", "latency", "first", "steps")
+_STRATEGIES: dict[str, TableColumn] = {
+    "strategy": TableColumn("Strategy", pinned=True),
+    **{name: FIGURES[name] for name in _DECIDE},
+    **parts.hidden(
+        {name: each for name, each in FIGURES.items() if name not in ("workload", "strategy", *_DECIDE)}
+    ),
+}
 _NOISE_OF = {"latency": "latency", "steps": "latency", "memory": "peak_memory"}
 # Per goal: the figure, the same of eager, and their ratio.
 _FIGURES = {
@@ -84,23 +97,62 @@ _FIGURES = {
 
 @cached
 def page(link: Link) -> PageContent:
-    """For the goal that `link` names."""
-    cases, floors = cases_of(link), floors_of(link.machine)
+    """For the goal that `link` names: of all models which strategy for which, of one every strategy."""
+    every, floors = cases_of(link), floors_of(link.machine)
+    if every.empty:
+        return of_cases((NO_CASE,), every, link, floors)
+    cases = every[every["workload_label"] == link.focus]
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link, floors)
-    shown: tuple[Part, ...] = (
+        link = replace(link, focus=None)
+    shown = _of_all(link, every, floors) if cases.empty else _of_one(link, cases, floors)
+    return of_cases(shown, every if cases.empty else cases, link, floors)
+
+
+def _of_all(link: Link, cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Part, ...]:
+    return (
         _headline(cases),
         _heat_map(cases, link),
         _best(cases, link, floors),
         *against_parts(link),
         *parts.folded(_percentiles(cases)),
-        *sizes_parts(cases),
         *_front(charts.front(cases)),
         *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *_how_sure(cases, link),
     )
-    return of_cases(shown, cases, link, floors)
+
+
+def _of_one(link: Link, cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Part, ...]:
+    rows = sorted(row_dicts(cases), key=lambda row: sort_key(row["strategy"]))
+    return (
+        *facts(link),
+        headline(str(link.focus), cases),
+        *parts.table(
+            "modes-strategies",
+            f"Every strategy on {link.focus}: speedup, throughput, latency, first result and break-even",
+            pd.DataFrame([case_row(row, floors) for row in rows]),
+            _STRATEGIES,
+        ),
+        *_front(charts.front(cases)),
+        *_causes(link, rows),
+        *against_parts(link),
+        *parts.folded(_percentiles(cases)),
+        *_roofline(link, cases),
+        *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
+        *parts.how_sure(*parts.notes([floor_sentence(floors) or ""])),
+    )
+
+
+def _causes(link: Link, rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+    """Why each profiled strategy takes its time."""
+    keys = {(row["workload_id"], row["strategy_id"]): row["strategy"] for row in rows}
+    profiled = read_profiled(str(link.machine), tuple(keys)) if link.machine else {}
+    lines = []
+    for case, trial_id in profiled.items():
+        trial = read_trial(trial_id)
+        text = why(trial.profile, step_times(trial)) if trial.profile else ""
+        lines += [f"{keys[case]}: {text}"] if text else []
+    return parts.listed("Why it takes its time", lines, key="modes-causes")
 
 
 def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
@@ -280,7 +332,9 @@ def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
     best = rows[rows["best"]]
     finding = "Compile cost against speedup of every case"
     log = charts.spread_out(rows)
-    names = charts.names(rows, log=log)
+    # Of one model a point is a strategy.
+    several = rows["workload"].nunique() > 1
+    names = charts.names(rows if several else rows.assign(workload=rows["strategy"]), log=log)
     named = min(map(len, names.values()))
     chart = ChartContent(
         finding,

@@ -9,30 +9,31 @@ import streamlit as st
 
 from compilewatch.dashboard.links.links import STEPS, Link, Page
 from compilewatch.dashboard.pages.modes import content
+from compilewatch.dashboard.parts.cases import models_of
 from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.model_tabs import tab
 from compilewatch.dashboard.render.shell import View, strategies
 from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:
     """The page for the goal that the link names."""
-    strategies(view)
     page = content.page(view.link)
-    streamlit_parts.draw(
-        page.parts,
-        picks={
-            "modes-map": Pick(_open_trend, "Click a cell for its trend."),
-            "modes-best": Pick(
-                lambda workload: controls.go(Page.WORKLOAD, focus=workload), values="workload"
-            ),
-        },
-        controls={"modes-best": lambda: _goal(view.link)},
-    )
+    with tab(view, page, models_of(view.link)) as parts:
+        strategies(view)
+        streamlit_parts.draw(
+            parts,
+            picks={
+                "modes-map": Pick(_open_history, "Click a cell for its history."),
+                "modes-best": Pick(lambda model: controls.change(focus=model), values="workload"),
+            },
+            controls={"modes-best": lambda: _goal(view.link)},
+        )
     return page.link
 
 
-def _open_trend(mark: Mapping[str, Any]) -> None:
-    controls.go(Page.TRENDS, focus=str(mark["workload"]), strategy=(str(mark["strategy"]),))
+def _open_history(mark: Mapping[str, Any]) -> None:
+    controls.go(Page.WORKLOAD, focus=str(mark["workload"]), strategy=(str(mark["strategy"]),))
 
 
 def _goal(link: Link) -> None:

@@ -104,5 +104,4 @@ def _chosen(view: View, chosen: Sequence[RegressionState]) -> None:
 def _ways_on(chosen: Regression) -> None:
     with st.container(horizontal=True):
         case = {"machine": chosen.machine_id, "focus": chosen.row.workload}
-        controls.button_to("Its history", Page.TRENDS, **case, strategy=(chosen.row.strategy,))
-        controls.button_to("All of its workload", Page.WORKLOAD, **case)
+        controls.button_to("Its history", Page.WORKLOAD, **case, strategy=(chosen.row.strategy,))

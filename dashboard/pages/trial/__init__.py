@@ -1,1 +1,1 @@
-"""The page Trial."""
+"""The tab Trials of Models, and one trial."""

@@ -1,14 +1,16 @@
-"""What the page Trial says: everything of one process, or the newest trials to choose one from."""
+"""What the tab Trials says: everything of one process, or the newest trials to choose one from."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pandas as pd
 
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.pages.trial import facts
 from compilewatch.dashboard.pages.trial.one_trial import trial_parts
+from compilewatch.dashboard.parts.model import facts as model_facts
 from compilewatch.dashboard.parts.parts import (
     Badge,
     Badges,
@@ -24,11 +26,13 @@ from compilewatch.dashboard.parts.parts import (
 from compilewatch.dashboard.parts.trials import CANCELLED, status_words, trials_table
 from compilewatch.dashboard.read.data import (
     filters_of,
+    of_workload,
     read_choices_on,
     read_newest_trials,
     read_ranks,
     read_trial,
     read_trials,
+    read_workloads,
 )
 from compilewatch.dashboard.read.shaping import newest_builds
 from compilewatch.dashboard.read.versions import cached
@@ -42,6 +46,7 @@ from compilewatch.db.records.evidence import FailureKind
 from compilewatch.db.records.ids import build_identity, series_identity
 from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
+from compilewatch.db.records.versions import version_key
 
 BADGES = "trial-badges"
 MOST_ROWS = 500
@@ -153,8 +158,22 @@ def _failure(trial: Trial) -> tuple[Part, ...]:
 # The list of trials to choose one from.
 
 
+@cached
+def models(link: Link) -> list[str]:
+    """Those of which trials pass the filters of `link`."""
+    return sorted(set(read_workloads(filters_of(link))["workload_label"]), key=version_key)
+
+
 def _list(link: Link) -> PageContent:
-    frame, total = read_newest_trials(filters_of(link), MOST_ROWS)
+    filters = filters_of(link)
+    if link.focus:
+        known = link.focus in models(link)
+        link = link if known else replace(link, focus=None)
+        filters = of_workload(filters, link.focus) if link.focus else filters
+    frame, total = read_newest_trials(filters, MOST_ROWS)
+    if link.focus and not (mine := frame[frame["workload_label"] == link.focus]).empty:
+        total -= len(frame) - len(mine)
+        frame = mine
     if frame.empty:
         of_run = f" of run {link.run}" if link.run else ""
         nothing = Empty(f"No trial{of_run} fits these filters.", "Widen them above.")
@@ -163,8 +182,9 @@ def _list(link: Link) -> PageContent:
     shown = f"The newest {units.count(len(frame))} of {number}" if len(frame) < total else number
     return PageContent(
         (
+            *model_facts(link),
             PageHeadline(f"{shown}, {', '.join(_ended(frame))}"),
-            trials_table(frame, read_choices_on(link.machine).builds),
+            trials_table(frame, read_choices_on(link.machine).builds, of_one=link.focus is not None),
         ),
         link,
         builds=newest_builds(frame, "started_at"),

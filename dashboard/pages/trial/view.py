@@ -11,6 +11,7 @@ from compilewatch.dashboard.pages.trial import content
 from compilewatch.dashboard.parts.trials import LIST
 from compilewatch.dashboard.read.data import read_trial
 from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.model_tabs import tab
 from compilewatch.dashboard.render.shell import View, strategies
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.foreign_text import escaped
@@ -27,17 +28,15 @@ def draw(view: View) -> Link:
         st.warning(escaped(f"{error.message} Choose one below."), icon=":material/search_off:")
         link = replace(link, trial=None)
         page = content.page(link)
-    if link.trial is None:
+    if link.trial is not None:
+        streamlit_parts.draw(page.parts, controls={content.BADGES: lambda: _neighbours(view)})
+        return page.link
+    with tab(view, page, content.models(replace(link, focus=None))) as parts:
         _filters(view)
-    streamlit_parts.draw(
-        page.parts,
-        picks={
-            LIST: Pick(
-                lambda trial: controls.change(trial=trial), "Choose a row for all of its facts.", "trial"
-            )
-        },
-        controls={content.BADGES: lambda: _neighbours(view)},
-    )
+        picked = Pick(
+            lambda trial: controls.change(trial=trial), "Choose a row for all of its facts.", "trial"
+        )
+        streamlit_parts.draw(parts, picks={LIST: picked})
     return page.link
 
 

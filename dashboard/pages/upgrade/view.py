@@ -84,8 +84,7 @@ def _ways_on(link: Link) -> None:
         return
     with st.container(horizontal=True):
         case = {"focus": link.focus, "strategy": (link.focus_strategy,)}
-        controls.button_to("Its history", Page.TRENDS, **case, metric=link.metric)
-        controls.button_to("All of its workload", Page.WORKLOAD, focus=link.focus, build=link.head)
+        controls.button_to("Its history", Page.WORKLOAD, **case, metric=link.metric)
         controls.button_that_changes("Close", ":material/close:", focus=None, focus_strategy=None)
 
 

@@ -1,1 +1,1 @@
-"""The page Workload."""
+"""Models, of all a list and of one its history."""

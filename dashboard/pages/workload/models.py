@@ -13,6 +13,7 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
 from compilewatch.dashboard.parts.cases import NO_DIFFERENCE, case_row, floors_of
 from compilewatch.dashboard.parts.cold_start import largest_phases
+from compilewatch.dashboard.parts.model import leading, pays, warm_ns
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Lines, PageHeadline, Part, TableColumn
 from compilewatch.dashboard.parts.speedups import speedups_chart
 from compilewatch.dashboard.parts.weeks import WEEKS, last_weeks
@@ -21,11 +22,8 @@ from compilewatch.db import units
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import Fastest, fastest
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.repayment import about_words
-from compilewatch.db.records.strategies import EAGER, sort_key
-from compilewatch.db.records.trial import CacheState
+from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.versions import version_key
-from compilewatch.db.verdicts.case_view import FIRST_LOOK
 
 _SHOWN = ("speedup", "interval", "pays", "cold", "warm", "phase", "memory", "weeks")
 _COLUMNS = {
@@ -65,15 +63,15 @@ def models(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     for case in row_dicts(cases):
         by_model.setdefault(case["workload_label"], []).append(case)
     found = {label: fastest(rows) for label, rows in by_model.items()}
-    leading = {label: _leading(rows, found[label]) for label, rows in by_model.items()}
-    shown = list(leading.values())
+    chosen = {label: leading(rows, found[label]) for label, rows in by_model.items()}
+    shown = list(chosen.values())
     phases = largest_phases(link, cases)
     newest = max(case["last_started_at"] for case in shown)
     weeks = last_weeks(link, {_ids(case): case["strategy"] for case in shown}, newest)
     floors = floors_of(link.machine)
     rows = [
-        _row(by_model[label], found[label], leading[label], floors)
-        | {"phase": phases.get(_key(leading[label]), units.MISSING), "weeks": weeks[_ids(leading[label])]}
+        _row(by_model[label], found[label], chosen[label], floors)
+        | {"phase": phases.get(_key(chosen[label]), units.MISSING), "weeks": weeks[_ids(chosen[label])]}
         for label in sorted(by_model, key=version_key)
     ]
     frame = pd.DataFrame(rows)
@@ -98,16 +96,6 @@ def _folded(lines: Sequence[str]) -> tuple[Part, ...]:
     return (Folded(title, lambda: (Lines(tuple(lines)),), "left-out"),)
 
 
-def _leading(rows: Sequence[dict[str, Any]], found: Fastest) -> dict[str, Any]:
-    """The case whose figures a model has: the fastest, else the compiled one nearest to it, else eager."""
-    if found.case is not None:
-        return found.case
-    compiled = [row for row in rows if row["strategy"] != EAGER.name and not pd.isna(row["speedup"])]
-    if not compiled:
-        return min(rows, key=lambda row: sort_key(row["strategy"]))
-    return max(compiled, key=lambda row: (row["cache"] != CacheState.WARM, float(row["speedup"])))
-
-
 def _key(case: Mapping[str, Any]) -> tuple[str, str, str]:
     return case["workload_label"], case["strategy"], str(case["cache"])
 
@@ -121,17 +109,13 @@ def _row(
 ) -> dict[str, Any]:
     cells = case_row(case, floors)
     failing = sum(1 for row in rows if row["failed_trials"])
-    filled = f"{case['strategy']}+{CacheState.WARM}"
-    warm = next((row["time_to_first_result_ns"] for row in rows if row["strategy"] == filled), None)
-    eager = case["strategy"] == EAGER.name
-    pays = units.MISSING if eager else FIRST_LOOK if case["first_look"] else about_words(case)
     return {
         **cells,
         "task": case["task"],
         "best": _best(found, case),
-        "pays": pays,
+        "pays": pays(case),
         "cold": cells["first"],
-        "warm": warm,
+        "warm": warm_ns(rows, case),
         "state": f"{failing} failing" if failing else "ok",
     }
 

@@ -57,7 +57,7 @@ def annotate(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Write a note at a day or at a build, which Trends shows beside the figures.
+    """Write a note at a day or at a build, which histories show beside the figures.
 
     Example: compilewatch annotate "Driver 580 installed" --on 2026-11-20
     """

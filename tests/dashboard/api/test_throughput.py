@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.trends import content as trends
 from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.pages.workload import history as trends
 from compilewatch.dashboard.parts.parts import PageContent, Table, flat
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db.engine.session import open_database
@@ -120,7 +120,7 @@ def test_trends_and_upgrade_offer_it(told: str) -> None:
     choices = read_choices()
     base, head = (key for key, name in choices.builds.items())
     link = Link(
-        page=Page.TRENDS, machine=choices.newest_machine, focus="llm", metric="throughput", axis="torch"
+        page=Page.WORKLOAD, machine=choices.newest_machine, focus="llm", metric="throughput", axis="torch"
     )
     assert "Throughput" in trends.page(link).headline
     link = Link(page=Page.UPGRADE, machine=choices.newest_machine, base=base, head=head, metric="throughput")

@@ -1,4 +1,4 @@
-"""Changes of level on Trends and beside a verdict: those of the judge, drawn with a label, told in words."""
+"""Changes of level in a history and beside a verdict: those of the judge, drawn with a label, in words."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ def test_a_step_between_other_runs_stands_though_some_builds_took_turns(stepped:
 @pytest.mark.parametrize(
     "link",
     [
-        Link(page=Page.TRENDS, focus="mlp", metric="speedup"),
+        Link(page=Page.WORKLOAD, focus="mlp", metric="speedup"),
         Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="speedup"),
     ],
-    ids=["Trends", "Upgrade"],
+    ids=["history", "Upgrade"],
 )
 def test_pages_mark_the_change_and_tell_it(
     stepped_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
@@ -163,4 +163,4 @@ def test_pages_mark_the_change_and_tell_it(
     said = texts(page)
     assert "Ring: the level changed." in said
     assert "Speedup fell by 15." in said
-    assert ("last change: default -15." in said) == (link.page is Page.TRENDS)
+    assert ("last change: default -15." in said) == (link.page is Page.WORKLOAD)

@@ -19,7 +19,15 @@ from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened
 
 NAME = "x' || alert(7) || datum['y"
-CHARTED = (Page.OVERVIEW, Page.TRENDS, Page.UPGRADE, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.TRIAL)
+CHARTED = (
+    Page.OVERVIEW,
+    Page.WORKLOAD,
+    Page.UPGRADE,
+    Page.MODES,
+    Page.BREAK_EVEN,
+    Page.COLD_START,
+    Page.TRIAL,
+)
 # Where Vega-Lite takes an expression, an address, a format, or looks a word up.
 EVALUATED = frozenset(
     {

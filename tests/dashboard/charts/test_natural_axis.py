@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from compilewatch.dashboard.charts.trend_rows import window
 from compilewatch.dashboard.links.links import Link, Page, href
-from compilewatch.dashboard.pages.trends import content as trends
+from compilewatch.dashboard.pages.workload import history as trends
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import filters_of, read_choices, read_comparison
 from compilewatch.dashboard.reports.freeze import freeze_link
@@ -78,14 +78,14 @@ def test_the_axis_is_that_on_which_the_judge_reads_the_runs(
     trials: Callable[[], list[Trial]], axis: str, store: Store
 ) -> None:
     url = store(trials())
-    link = Link(page=Page.TRENDS, machine=read_choices().newest_machine)
+    link = Link(page=Page.WORKLOAD, machine=read_choices().newest_machine)
     assert trends.axis(link) == axis
     with open_database(url, read_only=True) as database:
         assert builds_interleaved(trials_frame(database)) == (axis == "torch")
 
 
 def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(turns: None) -> None:
-    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices().newest_machine)
+    link = Link(page=Page.WORKLOAD, metric="latency", machine=read_choices().newest_machine)
     (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
     newest, before = (
         next(key for key, name in read_choices().builds.items() if name == f"torch {torch}")
@@ -109,7 +109,7 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(s
         latency_ns=latency_ns,
     )
     store(trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials)
-    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices().newest_machine)
+    link = Link(page=Page.WORKLOAD, metric="latency", machine=read_choices().newest_machine)
     (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
     (mark,) = chart.chart.frames["changes"].to_dict("records")
     assert mark["build"] == "torch 2.13.0"
@@ -129,12 +129,14 @@ def _x(test: AppTest, alt: str = "") -> str:
 
 @pytest.mark.parametrize(("asked", "drawn"), [("auto", "build"), ("time", "at"), ("torch", "build")])
 def test_a_link_that_names_its_axis_keeps_it(turns: None, asked: str, drawn: str) -> None:
-    test = opened(Link(page=Page.TRENDS, axis=asked))
+    test = opened(Link(page=Page.WORKLOAD, focus="mlp", axis=asked))
     assert _x(test) == drawn
     shown = {"at": "time", "build": "torch"}[drawn]
     assert selector(test, "axis").value == shown
     assert f"axis={shown}" in texts(test), "the permalink says which axis was seen"
-    content = freeze_link(href(Link(page=Page.TRENDS, axis=asked)), title=None, by="ann", at=START)
+    content = freeze_link(
+        href(Link(page=Page.WORKLOAD, focus="mlp", axis=asked)), title=None, by="ann", at=START
+    )
     assert f"axis={shown}" in content.link
 
 
@@ -177,7 +179,9 @@ def test_every_step_that_history_judges_has_its_mark(store: Store, lacking: str 
 
 def _machine_of(url: str) -> Link:
     with open_database(url, read_only=True) as database:
-        return Link(page=Page.TRENDS, machine=str(trials_frame(database)["machine_id"].iloc[0]), axis="torch")
+        return Link(
+            page=Page.WORKLOAD, machine=str(trials_frame(database)["machine_id"].iloc[0]), axis="torch"
+        )
 
 
 OF_A_CASE = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")

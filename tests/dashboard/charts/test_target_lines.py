@@ -1,4 +1,4 @@
-"""Budgets of the configuration on Trends: drawn for the cases they fit, said where they lie far away."""
+"""Budgets of the configuration on a history: drawn for the cases they fit, said where they lie far away."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_near_budget_is_a_line_and_a_far_one_a_sentence(filled: OpenPage, targets: None) -> None:
-    page = filled(Link(page=Page.TRENDS, focus="bert-base", metric="latency"))
+    page = filled(Link(page=Page.WORKLOAD, focus="bert-base", metric="latency"))
     (line,) = _drawn(page)
     assert (line["value"], line["label"]) == (8.0, "target (95th percentile): at most 8.00 ms")
     assert "Outside the chart: target (95th percentile): at most 900 ms." in texts(page)
 
 
 def test_a_speedup_must_be_at_least_its_budget(filled: OpenPage, targets: None) -> None:
-    page = filled(Link(page=Page.TRENDS, focus="bert-base", metric="speedup"))
+    page = filled(Link(page=Page.WORKLOAD, focus="bert-base", metric="speedup"))
     assert [line["label"] for line in _drawn(page)] == ["target: at least 1.25x"]
 
 
 def test_without_a_budget_nothing_is_drawn(filled: OpenPage, targets: None) -> None:
-    assert _drawn(filled(Link(page=Page.TRENDS, focus="mlp", metric="latency"))) == []
+    assert _drawn(filled(Link(page=Page.WORKLOAD, focus="mlp", metric="latency"))) == []
 
 
 def test_what_is_no_target_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

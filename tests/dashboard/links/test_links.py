@@ -92,14 +92,14 @@ def test_settling_keeps_only_what_is_known_and_is_stable(
 
 
 def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
-    assert links.href(Link(page=Page.TRENDS)) == "trends"
-    assert links.href(Link(page=Page.TRENDS, metric="speedup")) == "trends?metric=speedup"
+    assert links.href(Link(page=Page.WORKLOAD)) == "workload"
+    assert links.href(Link(page=Page.WORKLOAD, metric="speedup")) == "workload?metric=speedup"
 
 
 @pytest.mark.parametrize(
     ("page", "query", "kept", "sentence"),
     [
-        (Page.TRENDS, "metric=speed", {"metric": "latency"}, "metric: “speed” is none of latency, speedup"),
+        (Page.WORKLOAD, "metric=speed", {"metric": "latency"}, "metric: “speed” is none of latency, speedup"),
         (
             Page.BREAK_EVEN,
             "steps=0",
@@ -109,9 +109,9 @@ def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
         (Page.BREAK_EVEN, "steps=many", {"steps": 10_000}, "“many” is not a whole number"),
         (Page.BREAK_EVEN, "price=nan", {"price": 2.0}, "price: “nan” is not a number; using 2."),
         (Page.BREAK_EVEN, "price=-inf", {"price": 0.0}, "price: it must lie between"),
-        (Page.TRENDS, "since=yesterday", {"since": None}, "“yesterday” is not a day like 2026-11-20"),
+        (Page.WORKLOAD, "since=yesterday", {"since": None}, "“yesterday” is not a day like 2026-11-20"),
         (
-            Page.TRENDS,
+            Page.WORKLOAD,
             "since=2026-02-03&until=2026-02-01",
             {"since": date(2026, 2, 3), "until": None},
             "lies before since",
@@ -127,13 +127,13 @@ def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
         (Page.OVERVIEW, "machine=a&machine=b", {"machine": "a"}, "only one value is possible"),
         (Page.OVERVIEW, "machine=all&machine=b", {"machine": None}, "machine: only one value is possible"),
         (
-            Page.TRENDS,
+            Page.WORKLOAD,
             "metric=latency&metric=break_even",
             {"metric": "latency"},
             "metric: only one value is possible; using “latency”.",
         ),
         (
-            Page.TRENDS,
+            Page.WORKLOAD,
             "metric=speed&metric=latency",
             {"metric": "latency"},
             "metric: only one value is possible, and “speed” is none of latency, speedup",
@@ -146,13 +146,13 @@ def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
         ),
         (Page.BREAK_EVEN, "price=1&price=3", {"price": 1.0}, "price: only one value is possible; using “1”."),
         (
-            Page.TRENDS,
+            Page.WORKLOAD,
             "since=2026-11-01&since=2026-11-20",
             {"since": date(2026, 11, 1)},
             "since: only one value is possible; using “2026-11-01”.",
         ),
-        (Page.TRENDS, "data=abc", {"data": None}, "data: “abc” is no data version and was ignored."),
-        (Page.TRENDS, "data=3&data=4", {"data": 3}, "data: only one value is possible; using “3”."),
+        (Page.WORKLOAD, "data=abc", {"data": None}, "data: “abc” is no data version and was ignored."),
+        (Page.WORKLOAD, "data=3&data=4", {"data": 3}, "data: only one value is possible; using “3”."),
     ],
 )
 def test_what_cannot_be_applied_is_a_sentence_and_the_nearest_view(
@@ -165,7 +165,7 @@ def test_what_cannot_be_applied_is_a_sentence_and_the_nearest_view(
 
 @pytest.mark.parametrize("key", ["metric", "steps", "price", "since", "machine", "data"])
 def test_a_value_said_twice_is_one_value(key: str) -> None:
-    page = Page.BREAK_EVEN if key in {"steps", "price"} else Page.TRENDS
+    page = Page.BREAK_EVEN if key in {"steps", "price"} else Page.WORKLOAD
     value = {"metric": "latency", "steps": "7", "price": "1.5", "since": "2026-11-01"}.get(key, "3")
     assert links.read(page, {key: [value, value]}) == links.read(page, {key: [value]})
     assert links.read(page, {key: [value, value]})[1] == ()
@@ -174,11 +174,11 @@ def test_a_value_said_twice_is_one_value(key: str) -> None:
 def test_unknown_path_shows_the_overview_and_a_hint() -> None:
     link, problems = links.read_url("/trendz?machine=abc")
     assert link == Link(machine="abc")
-    assert problems == ("There is no page “trendz”; showing Today. Did you mean Trends?",)
+    assert problems == ("There is no page “trendz”; showing Today. Did you mean Models?",)
 
 
 def test_a_page_in_capitals_is_that_page() -> None:
-    assert links.read_url("/Trends?metric=latency") == (Link(page=Page.TRENDS, metric="latency"), ())
+    assert links.read_url("/Trends?metric=latency") == (Link(page=Page.WORKLOAD, metric="latency"), ())
 
 
 def test_unknown_values_suggest_the_nearest_known_one() -> None:
@@ -219,7 +219,7 @@ def test_long_and_invisible_text_is_shortened_in_sentences() -> None:
 
 
 def test_moving_to_another_page_keeps_global_selectors_only() -> None:
-    link = Link(page=Page.TRENDS, machine="m", task=("training",), metric="latency")
+    link = Link(page=Page.WORKLOAD, machine="m", task=("training",), metric="latency")
     assert links.move(link, Page.MODES, goal="memory") == Link(
         page=Page.MODES, machine="m", task=("training",), goal="memory"
     )

@@ -24,7 +24,7 @@ def test_prepared_once_for_the_same_and_anew_for_anything_else(monkeypatch: pyte
         monkeypatch.setattr(versions, "_drawn", lambda: drawn)
         return prepared(link, filters=filters)
 
-    drawn, link, filters = ("sqlite:///a.db", 1), Link(page=Page.TRENDS), Filters(workloads=("a",))
+    drawn, link, filters = ("sqlite:///a.db", 1), Link(page=Page.WORKLOAD), Filters(workloads=("a",))
     different = [
         (drawn, link, filters),
         (("sqlite:///a.db", 2), link, filters),

@@ -74,9 +74,9 @@ def desk(empty_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
     [
         ("modes?workload=cnn&goal=memory", "Modes", "./modes?workload=cnn&goal=memory"),
         ("?task=inference&task=training", "Today", "./?task=inference&task=training"),
-        ("trends?focus=%22%3E%3Cscript%3E", "Trends", "./trends?focus=%22%3E%3Cscript%3E"),
-        ("trends?embed=true&EMBED_OPTIONS=x&view=itself&since=", "Trends", "./trends?since="),
-        pytest.param(LONG, "Trends", f"./{LONG}", id="long"),
+        ("trends?focus=%22%3E%3Cscript%3E", "Models", "./workload?focus=%22%3E%3Cscript%3E"),
+        ("trends?embed=true&EMBED_OPTIONS=x&view=itself&since=", "Models", "./workload?since="),
+        pytest.param(LONG, "Models", f"./{LONG.replace('trends', 'workload')}", id="long"),
     ],
 )
 def test_the_address_of_a_view_takes_the_place_of_its_short_link(

@@ -84,7 +84,7 @@ def test_no_line_leads_across_builds_that_never_pay_off(stored: Callable[..., No
 
 def test_trends_over_builds_names_those_that_have_no_number(stored: Callable[..., None]) -> None:
     stored(latency_ns=compiled_ns(slow=(1, 2)))
-    page = opened(Link(page=Page.TRENDS, metric="break_even", axis="torch"))
+    page = opened(Link(page=Page.WORKLOAD, focus="mlp", metric="break_even", axis="torch"))
     assert "No number: never with torch 2.11.0, torch 2.12.0." in texts(page)
     spec = page.get("vega_lite_chart")[0].proto.spec
     assert all(f"torch {release}" in spec for release in RELEASES)

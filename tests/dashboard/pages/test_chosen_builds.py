@@ -135,8 +135,8 @@ def test_only_strategies_measured_here_are_offered(store: Store) -> None:
     )
     store([*small, *other])
     for machine, offered in (("one", ["default", "cudagraphs"]), ("two", ["default", "max-autotune"])):
-        for page in (Page.MODES, Page.TRENDS, Page.TRIAL):
-            shown = selector(opened(Link(page=page, machine=machine)), "strategy").options
+        for page in (Page.MODES, Page.WORKLOAD, Page.TRIAL):
+            shown = selector(opened(Link(page=page, machine=machine, focus="mlp")), "strategy").options
             assert {each.replace("\\", "") for each in shown} - {"eager"} == set(offered)
 
 

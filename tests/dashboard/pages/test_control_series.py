@@ -10,7 +10,7 @@ from tests.dashboard.conftest import Store, opened, texts
 def test_no_page_opens_on_the_control_series(store: Store) -> None:
     store(make_history(workloads=("mlp",), builds=("2.13.0",)))
     store(make_history(workloads=("canary-copy",), strategies=("eager",), builds=("2.13.0",), seed=3))
-    for page in (Page.TRENDS, Page.COLD_START, Page.OVERVIEW, Page.MODES, Page.BREAK_EVEN):
+    for page in (Page.WORKLOAD, Page.COLD_START, Page.OVERVIEW, Page.MODES, Page.BREAK_EVEN):
         shown = opened(Link(page))
         chosen = [str(box.value) for box in shown.main.selectbox]
         tables = [table.value.to_string() for table in shown.main.dataframe]

@@ -73,7 +73,7 @@ def test_trends_draws_each_of_two_sources_of_one_workload(store: Store) -> None:
     labels = _labels(store, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
     assert labels == ["unet (imported, dynamo-csv)", "unet (imported, oss-v3)"]
     for label in labels:
-        page = opened(Link(page=Page.TRENDS, focus=label))
+        page = opened(Link(page=Page.WORKLOAD, focus=label))
         assert f"No latency of {label} is known" not in texts(page)
         assert label in texts(page)
 

@@ -89,7 +89,7 @@ def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> N
 
 
 def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) -> None:
-    events = _datasets(filled(Link(page=Page.TRENDS, focus="bert-base")), 0)["events"]
+    events = _datasets(filled(Link(page=Page.WORKLOAD, focus="bert-base")), 0)["events"]
     assert [event["cause"] for event in events] == ["confounded", "confounded"]
     assert "driver 580.159.03 → 570.86.15" in events[0]["detail"]
 

@@ -35,8 +35,11 @@ LINKS = [
     Link(page=Page.MODES),
     exhaustive(Link(page=Page.MODES, goal="steps", steps=500)),
     exhaustive(Link(page=Page.MODES, goal="memory")),
-    exhaustive(Link(page=Page.TRENDS, focus="bert-base")),
-    Link(page=Page.TRENDS, metric="latency", axis="torch"),
+    exhaustive(Link(page=Page.WORKLOAD, focus="bert-base")),
+    Link(page=Page.WORKLOAD),
+    Link(page=Page.WORKLOAD, focus="mlp", metric="latency", axis="torch"),
+    Link(page=Page.MODES, focus="bert-base"),
+    Link(page=Page.TRIAL, focus="mlp"),
     Link(page=Page.TRIAL, strategy=("max-autotune",)),
     Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0001"),
     # It failed.
@@ -111,8 +114,8 @@ def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
     test = opened(link)
     screen = of_screen(test)
     report = freeze_link(href(link), title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))
-    appendix = len(sections(found.appendix()))
-    context, *ours = report.sections[: len(report.sections) - appendix]
+    # What follows are tables of the appendix, and of a model its other tabs.
+    context, *ours = report.sections[: 1 + len(sections(found.parts))]
     assert isinstance(context, Lines)
     machine = read_choices().machines.get(view.link.machine or "", "last run")
     assert context.lines[0].startswith(machine)

@@ -6,7 +6,7 @@ import pytest
 
 from compilewatch.dashboard.document.svg import draw
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.modes import content
+from compilewatch.dashboard.pages.sizes import content
 from compilewatch.dashboard.parts.parts import Chart, Folded, Group, Lines, Table, flat
 from compilewatch.dashboard.parts.sizes import apart
 from compilewatch.dashboard.read.data import read_choices
@@ -53,7 +53,7 @@ def sweep(*, memory_of_size: bool = False, slower: tuple[int, int] | None = None
 
 def group() -> Group:
     choices = read_choices()
-    link = Link(page=Page.MODES, machine=choices.newest_machine, build=next(iter(choices.builds)))
+    link = Link(page=Page.SIZES, machine=choices.newest_machine, build=next(iter(choices.builds)))
     (found,) = (part for part in content.page(link).parts if part.key == "sizes-0")
     assert isinstance(found, Group)
     return found
@@ -148,7 +148,7 @@ def test_every_case_stands_in_its_table(store: Store) -> None:
 
 def test_the_page_draws_it(store: Store) -> None:
     store(sweep())
-    page = opened(Link(page=Page.MODES))
+    page = opened(Link(page=Page.SIZES))
     assert "ranker: reduce-overhead is fastest at every size" in texts(page)
 
 

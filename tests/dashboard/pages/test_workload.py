@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
-from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.verdicts import history
+from compilewatch.dashboard.charts import trend_rows
+from compilewatch.dashboard.links.links import MODELS, Link, Page, beside
+from compilewatch.dashboard.reports.freeze import freeze_link
 from tests.builders import MS, START, make_failure, make_history, make_trial
 from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
@@ -20,11 +22,51 @@ def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> No
     headline = next(each.value for each in test.markdown if each.value.startswith("## :"))
     assert "default is 1.43x eager, pays after 1,653 steps" in headline
     assert "pays after" in headline
+    assert [chart.proto.alt for chart in test.get("vega_lite_chart")] == [
+        "Latency of mlp, over time, by strategy"
+    ]
     table = test.dataframe[0].value
     assert set(table["strategy"]) == {"eager", "default"}
+    assert "workload" not in table.columns
+
+
+def test_what_is_known_of_it_stands_above_every_tab(store: Store) -> None:
+    store(make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=5))
+    known = {}
+    for page in MODELS:
+        test = opened(Link(page=page, focus="mlp"))
+        (known[page],) = (each.value for each in test.markdown if each.value.startswith("training with "))
+        shown = [tab.label for tab in test.tabs]
+        assert shown == ["History", "Modes", "Cold start", "Break-even", "Sizes", "Trials"]
+        assert test.title[0].value == "Models"
+    assert len(set(known.values())) == 1, known
+    assert re.fullmatch(
+        r"training with default · 1\.4\dx eager \[1\.4\dx, 1\.4\dx\] · break-even about 1,\d00 "
+        r"\[.*\] steps · first result .* s · .* % · peak .*",
+        known[Page.MODES].replace("\\", ""),
+    ), known
+
+
+def test_its_modes_are_every_strategy(store: Store) -> None:
+    store(make_history(workloads=("mlp", "bert"), builds=("2.13.0",)))
+    table = opened(Link(page=Page.MODES, focus="mlp")).dataframe[0].value
+    assert set(table["strategy"]) == {"eager", "default"}
     assert list(table.columns[:5]) == ["strategy", "speedup", "rate", "latency", "first"]
-    alts = [chart.proto.alt for chart in test.get("vega_lite_chart")]
-    assert [alt.split(" ")[0] for alt in alts] == ["Speedup", "Total", "Phases"]
+
+
+def test_another_tab_keeps_what_means_anything_there(store: Store) -> None:
+    store(make_history(workloads=("mlp",), strategies=("eager", "default", "max-autotune")))
+    link = Link(page=Page.WORKLOAD, focus="mlp", strategy=("default",), metric="speedup", suite="standard")
+    there = beside(link, Page.COLD_START)
+    assert there == Link(page=Page.COLD_START, focus="mlp", strategy=("default",), suite="standard")
+
+
+def test_a_report_of_one_model_has_its_tabs(store: Store) -> None:
+    store(make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+    content = freeze_link("workload?focus=mlp", title=None, by="ann", at=START)
+    titles = [getattr(section, "title", "") for section in content.sections]
+    assert {"Modes", "Cold start", "Break-even"} <= set(titles)
+    assert "Sizes" not in titles, "it was measured at one"
 
 
 @pytest.mark.parametrize(
@@ -56,10 +98,10 @@ def test_its_last_failure_is_named_with_all_there_were(store: Store) -> None:
 def test_its_history_says_what_it_leaves_out(
     store: Store, monkeypatch: pytest.MonkeyPatch, most: int, said: bool
 ) -> None:
-    monkeypatch.setattr(history, "MOST_POINTS", most)
+    monkeypatch.setattr(trend_rows, "MOST_POINTS", 2 * most)
     store(make_history(workloads=("mlp",), builds=("2.12.0",) * 4))
     shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
-    assert ("Only the newest 3 runs are drawn." in shown) is said
+    assert ("The newest 3 of 4 runs are drawn." in shown) is said
     assert ("are drawn" in shown) is said
 
 
@@ -67,7 +109,7 @@ def test_what_is_measured_rarely_keeps_its_older_points(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the newest runs alone only where these have as many points as are drawn."""
-    monkeypatch.setattr(history, "MOST_POINTS", 3)
+    monkeypatch.setattr(trend_rows, "MOST_POINTS", 6)
     weekly = make_history(workloads=("mlp",), builds=("2.12.0",) * 3)
     nightly = make_history(
         workloads=("bert",), builds=("2.12.0",) * 6, start=START + timedelta(hours=1), seed=1
@@ -75,7 +117,7 @@ def test_what_is_measured_rarely_keeps_its_older_points(
     store([*weekly, *nightly])
     shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
     assert "are drawn" not in shown
-    assert "Speedup of mlp with default" in shown
+    assert "Latency of every strategy" in shown
 
 
 def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> None:
@@ -83,14 +125,15 @@ def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> N
     assert "nobody has nothing under these filters; showing" in said
 
 
-@pytest.mark.parametrize("page", [Page.BREAK_EVEN, Page.TRENDS])
-def test_what_changed_most_is_shown_first_and_chosen(page: Page, store: Store) -> None:
+def test_what_changed_most_is_shown_first_and_chosen(store: Store) -> None:
     """Not the first of the alphabet; and the box that chooses says what is shown."""
 
     def latency_ns(workload: str, strategy: str, run: int) -> float:
         return 10 * MS * (2 if (workload, strategy, run) == ("mlp", "default", 1) else 1)
 
     store(make_history(workloads=("bert", "mlp"), builds=("2.12.0", "2.13.0"), latency_ns=latency_ns))
-    test = opened(Link(page=page))
+    test = opened(Link(page=Page.BREAK_EVEN))
     assert selector(test, "focus").value == "mlp"
     assert "mlp" in next(each.value for each in test.markdown if each.value.startswith("## :"))
+    over_time = texts(opened(Link(page=Page.WORKLOAD)))
+    assert "Opened on the largest judged change since torch 2.12.0; 1 more workload below." in over_time

@@ -20,7 +20,7 @@ from compilewatch.db import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 ORIGIN = ExportOrigin(
-    link=Link(page=Page.TRENDS, workload=("bert base",), metric="compile_cost", machine="0123456789abcdef"),
+    link=Link(page=Page.WORKLOAD, workload=("bert base",), metric="compile_cost", machine="0123456789abcdef"),
     sentence="Compile cost over time of bert base.",
     permalink="http://127.0.0.1:8501/trends?metric=compile_cost&note=a)b",
     data_version=42,
@@ -143,7 +143,9 @@ def test_markdown_is_one_table_without_markup_of_its_cells() -> None:
 
 def test_the_name_of_a_file_says_filters_and_version() -> None:
     assert file_name(TABLE, ORIGIN, "csv") == "compilewatch_trend-table_bert-base_compile_cost_v42.csv"
-    hostile = ExportOrigin(Link(page=Page.TRENDS, workload=("../../etc/passwd\x00" + "x" * 300,)), "", "", 1)
+    hostile = ExportOrigin(
+        Link(page=Page.WORKLOAD, workload=("../../etc/passwd\x00" + "x" * 300,)), "", "", 1
+    )
     name = file_name(TABLE, hostile, "csv")
     assert "/" not in name
     assert len(name) < 140

@@ -119,7 +119,8 @@ def test_every_page_is_served_with_its_title_and_security_headers(server_of: Ser
         ("/cw/trends/foo?x=1", "/?not_found=cw%2Ftrends%2Ffoo&x=1"),
         ("/reports/0123abcd", "/reports?report=0123abcd"),
         ("/reports/a/b", "/?not_found=reports%2Fa%2Fb"),
-        ("/Trends?metric=latency&workload=a&workload=b", "/trends?metric=latency&workload=a&workload=b"),
+        ("/Trends?metric=latency&workload=a&workload=b", "/workload?metric=latency&workload=a&workload=b"),
+        ("/trends?focus=mlp&axis=torch", "/workload?focus=mlp&axis=torch"),
         ("/BREAK-EVEN", "/break-even"),
     ],
 )
@@ -234,7 +235,7 @@ def test_streamlits_html_is_what_the_pages_are_made_of() -> None:
     assert set(pages) == set(Page)
     assert "<title>Break-even · compilewatch</title>" in pages[Page.BREAK_EVEN]
     entry = re.search(r'<script type="module" crossorigin src="([^"]+)">', html)
-    assert entry[0] in pages[Page.TRENDS]
+    assert entry[0] in pages[Page.WORKLOAD]
     changes = (
         (("<title>", "<h1>"), "no <title>"),
         (("root", "app"), 'no <div id="root">'),

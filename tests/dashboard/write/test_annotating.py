@@ -1,4 +1,4 @@
-"""Notes on Trends: written in the form, drawn on both axes, said below the chart, taken away."""
+"""Notes on a history: written in the form, drawn on both axes, said below the chart, taken away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _machine(url: str) -> tuple[str, datetime]:
 
 def test_a_note_is_written_shown_and_taken_away(copied_url: str) -> None:
     machine, measured_at = _machine(copied_url)
-    link = Link(page=Page.TRENDS, machine=machine)
+    link = Link(page=Page.WORKLOAD, focus="mlp", machine=machine)
     test = opened(link)
     names = read_choices_on(machine)
     newest_first = [names.builds[key] for key in reversed(names.offered_builds)]
@@ -74,14 +74,14 @@ def test_notes_are_marks_of_the_chart(copied_url: str, axis: str) -> None:
                     **about,
                 ),
             )
-    test = opened(Link(page=Page.TRENDS, machine=machine, axis=axis))
+    test = opened(Link(page=Page.WORKLOAD, focus="mlp", machine=machine, axis=axis))
     assert not test.exception
     assert texts(test).count("noted (ann)") == 3
 
 
 @pytest.mark.usefixtures("viewer", "copied_url")
 def test_who_may_only_read_cannot_write() -> None:
-    test = opened(Link(page=Page.TRENDS))
+    test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
     assert not [field for field in test.text_input if field.key == "note-text"]
     with pytest.raises(AccessError):
         annotating.remove("01")

@@ -54,7 +54,7 @@ PATHS = [
     "/healthz",
     "/metrics",
 ]
-PAGES = [Page.OVERVIEW, Page.TRENDS, Page.MODES, Page.UPGRADE, Page.REGRESSIONS, Page.RUNS]
+PAGES = [Page.OVERVIEW, Page.WORKLOAD, Page.MODES, Page.UPGRADE, Page.REGRESSIONS, Page.RUNS]
 THINKING_S = (5.0, 15.0)
 # Pages and comparisons look at the newest 30 runs. There are that many before the first is added, so that the
 # memory they need for what they look at does not grow with what the load adds.

@@ -105,8 +105,8 @@ def _of_machine(place: Place) -> Iterator[Figure]:
         shown = replace(link, build=place.build) if page is Page.OVERVIEW else link
         yield from of_pages.of_steps(CONTENTS[page](shown), place.machine)
     for workload, strategy in asked:
-        here = Link(page=Page.TRENDS, machine=place.machine, focus=workload, strategy=(strategy,))
-        trend = CONTENTS[Page.TRENDS](replace(here, metric=metric))
+        here = Link(page=Page.WORKLOAD, machine=place.machine, focus=workload, strategy=(strategy,))
+        trend = CONTENTS[Page.WORKLOAD](replace(here, metric=metric))
         yield from of_pages.of_trend(trend, (workload, strategy), (place.machine, metric))
 
 

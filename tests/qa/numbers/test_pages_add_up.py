@@ -20,8 +20,8 @@ from compilewatch.dashboard.pages.cold_start import content as cold_start
 from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.overview import content as overview
 from compilewatch.dashboard.pages.registry import CONTENTS
-from compilewatch.dashboard.pages.trends import content as trends
 from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.pages.workload import history as trends
 from compilewatch.dashboard.parts.parts import (
     Chart,
     Lines,
@@ -68,7 +68,7 @@ PAGES: dict[Page, Callable[[Link], PageContent]] = {
     Page.MODES: modes.page,
     Page.BREAK_EVEN: break_even.page,
     Page.COLD_START: cold_start.page,
-    Page.TRENDS: trends.page,
+    Page.WORKLOAD: trends.page,
 }
 PASSING = ("pass", "ran, numbers not checked")
 
@@ -379,7 +379,7 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
         build = newest_build(filters_of(Link(machine=machine)))
         found: dict[Page, PageContent] = {}
         for page, content_of in PAGES.items():
-            link = Link(page=page, machine=machine, build=None if page is Page.TRENDS else build)
+            link = Link(page=page, machine=machine, build=None if page is Page.WORKLOAD else build)
             if page is Page.UPGRADE:
                 pair = with_builds(Link(page=page, machine=machine, head=build, metric="latency"))
                 if not (pair.base and pair.head):
@@ -395,7 +395,7 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
             (Page.BREAK_EVEN, check_break_even),
             (Page.MODES, check_modes),
             (Page.COLD_START, check_cold_start),
-            (Page.TRENDS, check_trends),
+            (Page.WORKLOAD, check_trends),
         ):
             parts: tuple[Part, ...] = found[page].parts
             if any(isinstance(part, Table | Chart) for part in parts):

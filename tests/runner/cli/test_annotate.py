@@ -1,4 +1,4 @@
-"""`compilewatch annotate`: a note at a day or at a build, listed, drawn on Trends, taken away."""
+"""`compilewatch annotate`: a note at a day or at a build, listed, drawn in histories, taken away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page Trends says: the chart of the workload in focus, and every case as a row."""
+"""A figure of a model over time or over builds, and every case as a row with its history."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compilewatch.dashboard.links.links import Link, asked_metric
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from compilewatch.dashboard.parts.column_units import unit_of
-from compilewatch.dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn, Tone
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn
 from compilewatch.dashboard.read.data import (
     filters_of,
     of_workload,
@@ -112,8 +112,11 @@ def page(link: Link) -> PageContent:
         return points[points["workload_label"] == focus]
 
     column = METRICS[link.metric].column
-    points = points_of(recent(filters), "build_id", *_SUMMED_UP, column)
-    largest = None if link.focus in labels else largest_change(link)
+    of_one = link.focus in labels
+    shown_of = of_workload(filters, str(link.focus)) if of_one else filters
+    points = points_of(recent(shown_of), "build_id", *_SUMMED_UP, column)
+    points = points[points["workload_label"] == link.focus] if of_one else points
+    largest = None if of_one else largest_change(link)
     known = points["workload_label"][points[column].notna()]
     focus = largest.workload if largest and largest.workload in labels else focus_of(link, labels, known)
     focused = of_workload(filters, focus)
@@ -133,9 +136,8 @@ def page(link: Link) -> PageContent:
             f"{METRICS[link.metric].name} of {focus}, {_AXIS_WORDS[link.axis]}, by strategy",
             chart,
             _reading(link.axis),
-            _tone(chart.finding),
         ),
-        *_every_case(points, link, floors),
+        *_every_case(points, link, floors, of_one=of_one),
         *parts.listed(
             "Notes",
             [annotation_marks.sentence(each, builds) for each in read_annotations(link.machine)],
@@ -165,12 +167,6 @@ def _reading(axis: str) -> str:
     if axis == "time":
         text += " Dashed lines: the build changed; in italics where several parts changed at once."
     return f"{text} Ring: the level changed."
-
-
-def _tone(finding: str) -> Tone:
-    """The state of a page by the verdict that its headline tells."""
-    tones: dict[str, Tone] = {"worse": "bad", "better": "good", "(undecided)": "warning"}
-    return next((tone for word, tone in tones.items() if f" {word} since " in finding), "")
 
 
 def _points(chart: ChartContent, points: pd.DataFrame, link: Link, focus: str) -> tuple[Part, ...]:
@@ -204,8 +200,10 @@ def _points(chart: ChartContent, points: pd.DataFrame, link: Link, focus: str) -
     )
 
 
-def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> tuple[Part, ...]:
-    """All cases of the view as rows: newest value, change, history."""
+def _every_case(
+    points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor], *, of_one: bool
+) -> tuple[Part, ...]:
+    """All cases of the view as rows: newest value, change, history; those `of_one` model need not name it."""
     figure, before = METRICS[link.metric], trend_rows.POINT_WORDS[link.axis]
     cases, reach = _case_rows(points, figure, floors)
     return parts.table(
@@ -213,7 +211,8 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
         f"{figure.name} of every case: newest value, change since the {before} before, history",
         cases,
         {
-            **CASE,
+            **({} if of_one else {"workload": CASE["workload"]}),
+            "strategy": CASE["strategy"],
             "newest": TableColumn("Newest", numeric=True, unit=unit_of(link.metric)),
             "change": TableColumn(
                 "Change",
@@ -230,7 +229,7 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
                 }
             ),
         },
-        title=f"{figure.name} of every case",
+        title=f"{figure.name} of every {'strategy' if of_one else 'case'}",
     )
 
 
