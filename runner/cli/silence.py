@@ -18,7 +18,7 @@ class Silence:
     """Says on standard error that `command` is at work whenever neither stream got a word for a while."""
 
     def __init__(self, command: str) -> None:
-        self._command, self._limit_s = command, FIRST_S
+        self._command, self._limit_s, self._has_said = command, FIRST_S, False
         self._began = self._said = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="silence", daemon=True)
@@ -40,7 +40,7 @@ class Silence:
 
     def _noting(self, write: Callable[[str], int]) -> Callable[[str], int]:
         def noted(text: str) -> int:
-            self._said, self._limit_s = time.monotonic(), LONGEST_S
+            self._said, self._limit_s, self._has_said = time.monotonic(), LONGEST_S, True
             return write(text)
 
         return noted
@@ -49,7 +49,7 @@ class Silence:
         while not self._over.wait(max(0.05, self._said + self._limit_s - time.monotonic())):
             now = time.monotonic()
             if now - self._said >= self._limit_s:
-                passed = "begins" if now - self._began < 2 * FIRST_S else f"{now - self._began:.0f} s so far"
+                passed = f"{now - self._began:.0f} s so far" if self._has_said else "begins"
                 print(f"compilewatch {self._command}: {passed}", file=sys.stderr, flush=True)
 
 
