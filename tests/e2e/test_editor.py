@@ -67,9 +67,9 @@ def test_a_deep_link_leads_through_the_login_to_its_page_and_out_again(
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     try:
         page = context.new_page()
-        page.goto(f"{origin}/trends?workload=mlp")
+        page.goto(f"{origin}/workload?workload=mlp")
         page.wait_for_selector(SETTLED)
-        assert page.url.startswith(f"{origin}/trends?workload=mlp")
+        assert page.url.startswith(f"{origin}/workload?workload=mlp")
         expect(page.get_by_test_id("stMain")).to_contain_text(re.compile(r"ada@.?example\.com · editor"))
         leave = page.get_by_role("link", name="Sign out")
         assert leave.get_attribute("href") == "logout"
