@@ -44,6 +44,7 @@ _NO_FIGURES = _SPREADS | {"total", "num", "number", "count"}
 _EXACT = {"skips", "breaks", "recompiles", "recompilations"}
 _BAD = {"error", "errors", "failed", "failure", "failures", "timeouts", "rejected", "aborted", "preemptions"}
 _GOOD = {"completed", "successful", "succeeded"}
+_INSTRUCTIONS = re.compile(r"(?:^|[^a-z])instructions?(?:[ _]count)?$", re.IGNORECASE)
 _UNIT = re.compile(r"(?:\(\s*(?P<bracketed>[^()]*?)\s*\)|[ _.](?P<last>[a-zµ]+))$", re.IGNORECASE)
 _RATE = re.compile(
     r"(?:per[ _]|/ ?)(?:s|sec|second)(?![a-z])|throughput|goodput|(?:^|[^a-z])(?:tps|qps|fps)(?![a-z])",
@@ -90,6 +91,8 @@ def _facts(name: str) -> dict[str, Any] | None:
         facts = {"unit": "count", "write": _count, "higher_is_better": bool(words & _GOOD)}
         if words & _EXACT:
             facts |= {"threshold": Threshold.EXACT, "judged": False}
+    elif _INSTRUCTIONS.search(name) and not words & _SPREADS:
+        facts = {"unit": "count", "write": _count}
     elif words & _NO_FIGURES or name in _OTHER_THROUGHPUTS or _OF_REQUESTS.fullmatch(name):
         pass
     elif is_rate(name):

@@ -173,9 +173,12 @@ def engine(name: str) -> Strategy:
     return Strategy(name=name, kind=StrategyKind.EXPORT, backend=name, cache=CacheState.UNKNOWN)
 
 
-def names_strategy(word: str) -> bool:
-    """Whether `word` can only be a way of executing a model, and so is no name that says something else."""
-    return _letters(word) not in _ALSO_NAMES and known_strategy(word) is not None
+def named_strategy(word: str, place: Place, options: ImportOptions) -> Strategy | None:
+    """As `told_strategy`, of a word that may be a name of something else: only what can be no other counts,
+    and what the user explains.
+    """
+    explained = _letters(word) in map(_letters, options.words)
+    return told_strategy(word, place, options) if explained or _letters(word) not in _ALSO_NAMES else None
 
 
 def stated_strategy(word: str, place: Place, options: ImportOptions) -> Strategy:
@@ -423,7 +426,8 @@ def _require_fitting(result: ForeignResult, facts: Mapping[str, Any]) -> None:
         return
     word, cpu = result.device_word, facts.get("device") == "cpu"
     if word is not None and not set(_RUNS.findall(word)) <= set(_RUNS.findall(str(name))):
-        problem = f"its name says {one_line(word)}, which is no {one_line(str(name))}"
+        problem = f"its name says {one_line(word)}"
+        problem += "" if name == UNKNOWN else f", which is no {one_line(str(name))}"
     elif cpu and str(name).upper().startswith("NVIDIA"):
         problem = f"it is of a CPU, which no {one_line(str(name))} is"
     else:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, known_strategy, names_strategy
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, named_strategy
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.trial import Strategy, Summary, Task
@@ -23,12 +23,12 @@ BEGINNING = re.compile(
 )
 
 
-def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per benchmark. Raises RecordError naming file and field."""
     for name, measures in json_document(file).parts():
         figures = {measure: value.number("value") for measure, value in measures.parts()}
         known = {measure: figure for measure, figure in figures.items() if figure is not None}
-        workload, strategy = _named(name)
+        workload, strategy = _named(name, measures, options)
         yield ForeignResult(
             place=measures.place,
             workload=measures.storable("name", workload),
@@ -39,12 +39,11 @@ def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
         )
 
 
-def _named(name: str) -> tuple[str, Strategy | None]:
+def _named(name: str, measures: Fields, options: ImportOptions) -> tuple[str, Strategy | None]:
     """The workload, and the strategy that the last part of a benchmark's name tells."""
     word = re.split("/|::", name)[-1]
-    if word != name and names_strategy(word):
-        return name[: -len(word)].rstrip("/:") or name, known_strategy(word)
-    return name, None
+    strategy = None if word == name else named_strategy(word, measures.place, options)
+    return (name if strategy is None else name[: -len(word)].rstrip("/:") or name), strategy
 
 
 def _summary(measures: Fields, figures: dict[str, float]) -> Summary:

@@ -2,8 +2,9 @@
 
 The format knows neither eager nor compiled. The pairing rule: one parameter or extra_info entry, the
 pair key, tells the strategy of each benchmark: the first whose value is a mode or backend of
-torch.compile, or yes or no; one that the user names tells it by any value. Benchmarks of the same test
-whose other parameters are equal are one workload, and the eager one is the control of the others.
+torch.compile, yes or no, or a word that `--map` explains; one that the user names tells it by any value.
+Benchmarks of the same test whose other parameters are equal are one workload, and the eager one is the
+control of the others.
 
 Every round is taken, `median` is the latency; the commit that is noted is that of the code. Pair keys are
 `strategy`, `compile_mode`, `mode`, `compile`, `compiled`, `torch_compile` and `backend`, or that of
@@ -21,7 +22,7 @@ from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
-    names_strategy,
+    named_strategy,
     stated_strategy,
     torch_facts,
     with_control,
@@ -105,7 +106,8 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str | None, Any
     keys = (options.pair_key,) if options.pair_key else PAIR_KEYS
     for part in (fields.part("params"), fields.part("extra_info")):
         for key in keys:
-            if key in part.data and (options.pair_key or names_strategy(_word(part.data[key]))):
+            word = _word(part.data.get(key))
+            if key in part.data and (options.pair_key or named_strategy(word, fields.place, options)):
                 return key, part.data[key]
     if options.strategy is not None:
         return None, None
@@ -115,9 +117,14 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str | None, Any
         f"no {', '.join(keys)}" if unknown is None else f"{unknown} is {one_line(_word(here[unknown]), 60)}"
     )
     name = one_line(fields.text("name", 1000) or fields.path)
+    meant = (
+        ""
+        if unknown is None
+        else f'Say what it means: --map "{one_line(_word(here[unknown]), 60)}=default". '
+    )
     raise _UnpairedError(
         f"{fields.place}: {fields.path}: {name}: nothing names eager or compiled ({said}).",
-        "Name the parameter or extra_info entry with --pair-key, or --strategy for all without one.",
+        f"{meant}Name the parameter or extra_info entry with --pair-key, or --strategy for all without one.",
     )
 
 

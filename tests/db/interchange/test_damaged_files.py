@@ -15,7 +15,7 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.formats import JOB_READERS, Format
 from compilewatch.db.interchange.read.importing import AUTO, import_paths
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trial_records
@@ -142,13 +142,14 @@ from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.detection import recognised_files
 from compilewatch.db.interchange.read.reading import all_trials
+from tests.db.interchange.reading import TOLD
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 try:
     files = recognised_files(partial(input_files, Path(sys.argv[1])), sys.argv[2], [])
-    count = sum(1 for _ in all_trials(files, ImportOptions()))
+    count = sum(1 for _ in all_trials(files, ImportOptions(**TOLD)))
 except CompilewatchError as error:
     print(error.message)
 else:
@@ -174,6 +175,25 @@ def test_huge_files_are_refused_in_bounded_memory_and_time(
     tmp_path: Path, format: Format, head: bytes, unit: bytes, times: int
 ) -> None:
     path = tmp_path / "huge"
+    assert str(path) in said_with_little(path, format, head, unit, times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [b"[", b'{"a":', b"x", b'"a', b"1,", b"a\n"], ids=repr)
+@pytest.mark.parametrize("format", list(Format))
+def test_a_file_of_any_format_that_never_ends(tmp_path: Path, format: Format, unit: bytes) -> None:
+    """A good beginning, and then 300 MiB of the same."""
+    name, text = next(iter(TINY[format].items()))
+    for partner, content in TINY[format].items():
+        (tmp_path / partner).write_text(content, encoding="utf-8")
+    head = text.encode()[: 2 * len(text) // 3]
+    said = said_with_little(tmp_path / name, format, head, unit * (2**20 // len(unit)), 300)
+    # A log that a killed job left is read as far as it goes.
+    assert str(tmp_path) in said or (format in JOB_READERS and "1 trials" in said)
+
+
+def said_with_little(path: Path, format: Format, head: bytes, unit: bytes, times: int) -> str:
+    """What is said of `times` `unit` behind `head`, with little memory and time."""
     with path.open("wb") as stream:
         stream.write(head)
         for _ in range(times):
@@ -182,4 +202,4 @@ def test_huge_files_are_refused_in_bounded_memory_and_time(
     finished = subprocess.run(command, capture_output=True, text=True, timeout=240)
     path.unlink()
     assert finished.returncode == 0, finished.stderr[-2_000:]
-    assert str(path) in finished.stdout
+    return finished.stdout

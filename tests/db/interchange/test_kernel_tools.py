@@ -144,6 +144,12 @@ def test_bencher(sqlite_database: Database, tmp_path: Path) -> None:
     assert speedups(sqlite_database, path, strategy="eager") == {("test_mlp", "default"): 2.0}
 
 
+def test_a_benchmark_called_by_a_word_that_is_explained(tmp_path: Path) -> None:
+    path = written(tmp_path, "bmf.json", json.dumps({"mlp/turbo": {"latency": {"value": 2e6}}}))
+    assert latencies(read_told(path)) == {("mlp/turbo", "eager"): 2_000_000}
+    assert latencies(read_told(path, words={"turbo": "max-autotune"})) == {("mlp", "max-autotune"): 2_000_000}
+
+
 def test_mlperf_is_called_what_it_is(tmp_path: Path) -> None:
     rule = "=" * 48
     text = f"{rule}\nMLPerf Results Summary\n{rule}\nScenario : Offline\nSamples per second: 33.7\n"

@@ -119,6 +119,24 @@ def test_where_no_value_is_a_strategy_the_pair_key_is_asked_for(tmp_path: Path) 
     assert trial.strategy.name == "flags"
 
 
+def test_a_word_that_is_explained_names_the_strategy(tmp_path: Path) -> None:
+    """Neither a key of its own nor a strategy for all is asked for."""
+    path = write(
+        tmp_path,
+        document(
+            benchmark("test_m[a]", 4e-3, {"mode": "vanilla", "n": 4}),
+            benchmark("test_m[b]", 2e-3, {"mode": "turbo", "n": 4}),
+        ),
+    )
+    with pytest.raises(RecordError, match="mode is") as raised:
+        read_told(path, strategy=None)
+    assert '--map "vanilla=default"' in raised.value.next_step
+    words = {"vanilla": "eager", "Turbo": "max-autotune"}
+    eager, turbo = read_told(path, strategy=None, words=words)
+    assert (eager.strategy.name, turbo.strategy.mode) == ("eager", "max-autotune")
+    assert turbo.summary.control_latency_ns == 4_000_000
+
+
 def test_the_pair_key_may_stand_in_extra_info_or_be_named(tmp_path: Path) -> None:
     path = write(
         tmp_path,

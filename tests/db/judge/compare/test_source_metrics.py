@@ -36,6 +36,7 @@ CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
         ("failed", "failed", 2.0, "2", False),
         ("num_failed_requests", "num_failed_requests", 0.5, "0.500", False),
         ("completed", "completed", 200.0, "200", True),
+        ("compile_time_instruction_count", "compile_time_instruction_count", 3e9, "3,000,000,000", False),
         ("cudagraph_skips", "cudagraph_skips", 1234.0, "1,234", False),
     ],
 )
@@ -54,6 +55,7 @@ def test_a_name_tells_direction_and_unit(
         *("std_ttft_ms", "mean_tpot_ms", "median_itl_ms", "max_e2el_ms", "total_input_tokens"),
         *("infer_gmacs", "param_count", "burstiness", "num_prompts", "total_time_s", "rank"),
         *("acc_stderr", "standard_error", "max_abs_error", "skip_tests"),
+        *("instructions_per_cycle", "instruction_count_max"),
     ],
 )
 def test_what_tells_no_direction_is_not_judged(name: str) -> None:
