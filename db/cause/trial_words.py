@@ -10,7 +10,7 @@ from compilewatch.db.metrics.percentiles import latencies_ns
 from compilewatch.db.metrics.throughput import items_of, per_second
 from compilewatch.db.records.sampling_facts import SamplingFacts, TimedState
 from compilewatch.db.records.streams import StreamFacts
-from compilewatch.db.records.trial import StrategyKind, Summary, Trial
+from compilewatch.db.records.trial import StrategyKind, Summary, Trial, compile_threads_of
 from compilewatch.db.units import MISSING, count, duration, percent, plural, rate, ratio
 
 
@@ -62,6 +62,17 @@ def compile_cost_text(trial: Trial) -> str | None:
         return None
     cost_ns = cold.until_steady_ns - calls * latency_ns
     return f"{duration(cost_ns)}, in {plural(calls, 'call')} until steady"
+
+
+def threads_text(trial: Trial) -> str | None:
+    """With how many threads it was compiled, and the processes that torch keeps for it; None where nobody
+    knows.
+    """
+    threads, facts = compile_threads_of(trial), trial.compiler
+    if threads is None:
+        return None
+    pool = facts.compile_pool_size if facts else None
+    return plural(threads, "thread") + (f", {plural(pool, 'pool process')}" if pool else "")
 
 
 def throughput_figures(trial: Trial) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any, Self, TextIO
 
 FIRST_S = 1.2
@@ -22,28 +23,21 @@ class Silence:
         self._began = self._said = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="silence", daemon=True)
-        self._heard: list[TextIO] = []
+        self._streams = ExitStack()
 
     def __enter__(self) -> Self:
-        self._heard = list(filter(None, (sys.stdout, sys.stderr)))
-        for stream in self._heard:
-            # An attribute of the object: what others have of the stream stays the stream.
-            stream.write = self._noting(stream.write)  # type: ignore[method-assign]
+        self._streams.enter_context(redirect_stdout(_Heard(sys.stdout, self._heard)))
+        self._streams.enter_context(redirect_stderr(_Heard(sys.stderr, self._heard)))
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        for stream in self._heard:
-            del stream.write
+        self._streams.close()
 
-    def _noting(self, write: Callable[[str], int]) -> Callable[[str], int]:
-        def noted(text: str) -> int:
-            self._said, self._limit_s, self._has_said = time.monotonic(), LONGEST_S, True
-            return write(text)
-
-        return noted
+    def _heard(self) -> None:
+        self._said, self._limit_s, self._has_said = time.monotonic(), LONGEST_S, True
 
     def _watch(self) -> None:
         while not self._over.wait(max(0.05, self._said + self._limit_s - time.monotonic())):
@@ -51,6 +45,21 @@ class Silence:
             if now - self._said >= self._limit_s:
                 passed = f"{now - self._began:.0f} s so far" if self._has_said else "begins"
                 print(f"compilewatch {self._command}: {passed}", file=sys.stderr, flush=True)
+
+
+class _Heard:
+    """`stream`, which tells of each word that it gets."""
+
+    def __init__(self, stream: TextIO, heard: Callable[[], None]) -> None:
+        self._stream, self._tell = stream, heard
+
+    def write(self, text: str) -> int:
+        written = self._stream.write(text)
+        self._tell()
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def command_of(arguments: list[str], measuring: Any) -> str | None:

@@ -39,11 +39,6 @@ class Suite:
     worker_env: Mapping[str, str] = field(default_factory=dict)
 
 
-# Together these take two thirds off a cold compilation on a CPU, and neither depends on the model: the probe
-# for vector instructions (torch/_inductor/cpu_vec_isa.py) runs g++ three times per empty cache directory,
-# and the precompiled header (torch/_inductor/codecache.py) is 149 MB that only many kernels pay back.
-_WITHOUT_HOST_SETUP = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
@@ -52,7 +47,6 @@ SUITES: dict[str, Suite] = {
             summary="four small workloads in plain torch: minutes on two CPU cores",
             workloads=("cnn", "encoder", "elementwise", "mlp-train"),
             strategies=("eager", "default", "reduce-overhead"),
-            worker_env=_WITHOUT_HOST_SETUP,
         ),
         Suite(
             name="smoke-all",
@@ -75,14 +69,12 @@ SUITES: dict[str, Suite] = {
                 "max-autotune-no-cudagraphs",
             ),
             trials=1,
-            worker_env=_WITHOUT_HOST_SETUP,
         ),
         Suite(
             name="streams",
             summary="requests of different lengths, a first epoch and decoding: recompilations and padding",
             workloads=("varlen", "varlen-max", "varlen-buckets", "varlen-dynamic", "first-epoch", "decode"),
             strategies=("eager", "default", "default+dynamic"),
-            worker_env=_WITHOUT_HOST_SETUP,
         ),
         Suite(
             name="standard",

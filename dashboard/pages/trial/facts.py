@@ -12,7 +12,7 @@ from compilewatch.db.cause.compiler_change import autotuned_texts, generated_tex
 from compilewatch.db.cause.memory_change import saved_text
 from compilewatch.db.cause.notes import cache_texts
 from compilewatch.db.cause.numerics import numerics_sentence
-from compilewatch.db.cause.trial_words import eager_before, measurements, throughput_figures
+from compilewatch.db.cause.trial_words import eager_before, measurements, threads_text, throughput_figures
 from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
 from compilewatch.db.records.identity import code_name
 from compilewatch.db.records.strategies import names_code
@@ -23,7 +23,6 @@ from compilewatch.db.records.trial import (
     Numerics,
     Summary,
     Trial,
-    compile_threads_of,
 )
 
 _ITEMS = "Items per second at the latency."
@@ -104,19 +103,10 @@ def compiler_pairs(trial: Trial, facts: CompilerFacts) -> dict[str, str | None]:
         "Generated code": generated_text(facts) or units.MISSING,
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
-        "Compiled with": _threads_text(trial),
+        "Compiled with": threads_text(trial) or units.MISSING,
         "Recompile limit hit": {None: units.MISSING, True: "yes", False: "no"}[facts.recompile_limit_hit],
         **dict(cache_texts(facts)),
     }
-
-
-def _threads_text(trial: Trial) -> str:
-    """How many threads compiled, and the processes that torch keeps for it."""
-    threads, facts = compile_threads_of(trial), trial.compiler
-    if threads is None:
-        return units.MISSING
-    pool = facts.compile_pool_size if facts else None
-    return units.plural(threads, "thread") + (f", {units.plural(pool, 'pool process')}" if pool else "")
 
 
 def memory_pairs(memory: Memory) -> dict[str, str | None]:

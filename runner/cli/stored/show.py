@@ -27,6 +27,7 @@ from compilewatch.db.cause.trial_words import (
     sample_count_text,
     step_times,
     stream_texts,
+    threads_text,
     throughput_figures,
 )
 from compilewatch.db.metrics.eligibility import WILD, wild_trials
@@ -110,6 +111,7 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs)), ("captured operations", count(compiler.ops_captured))]
+        facts += [("compiled with", text)] if (text := threads_text(trial)) else []
         facts += cache_texts(compiler)
         facts += [("generated code", text)] if (text := generated_text(compiler)) else []
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]

@@ -4,6 +4,10 @@
     python -m tests.qa.benchmarks.plain_script encoder gated_mlp --rounds 3
     python -m tests.qa.benchmarks.plain_script cnn --compile-threads 1
     python -m tests.qa.benchmarks.plain_script ../shared/data/field/workloads/14_list_of_past.py:build
+    python -m tests.qa.benchmarks.plain_script --brief ../shared/data/field/workloads/*.py
+
+`--brief` compares cold first call and steady latency alone, takes a model that either side refuses, and
+prints what the trial says of it. FILE alone is its `build`.
 
 The script is written as a careful user would: it knows nothing of the measured process, has this shell's own
 environment and caches that are empty, or for the warm first call those that it left. It warms up, times both
@@ -35,7 +39,9 @@ from typing import Any
 
 import torch
 
+from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.trial import Status, Trial
+from compilewatch.runner.cli.stored.show import facts_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.environment import worker_environment
 from compilewatch.runner.plan.plan import plan_run
@@ -88,6 +94,7 @@ made = getattr(module, what["function"])(**what["arguments"])
 if isinstance(made, tuple):
     model, inputs, *rest = made
     loss, keywords, optimizer = (rest or [None])[0], {}, None
+    what["training"] = bool(rest)
     if isinstance(inputs, dict):
         inputs, keywords = (), inputs
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -236,21 +243,19 @@ def held_bytes(spec: TrialSpec) -> int | None:
 
 def by_trial(cold: TrialSpec, warm: TrialSpec) -> tuple[Figures, Window]:
     """The figures of a trial with empty caches, and of one with full ones its first call."""
-    trial = product(cold)
-    eager, compiled = (statistics.median(each or ()) for each in (trial.control_samples_ns, trial.samples_ns))
-    state = trial.sampling.state if trial.sampling else None
-    found = {
-        **_first_call(trial, "cold"),
-        **_first_call(product(warm), "warm"),
-        "eager": eager,
-        "compiled": compiled,
-        "speedup": eager / compiled,
-        "held_bytes": held_bytes(cold) or 0,
-    }
+    found, window = _timed(product(cold))
+    found |= _first_call(product(warm), "warm") | {"held_bytes": held_bytes(cold) or 0}
     with tempfile.TemporaryDirectory(prefix="resident-") as scratch:
         environment = worker_environment(Path(scratch), threads=cold.threads, extra=cold.worker_env)
         found |= plain(cold, "resident", environment)
-    return found, None if state is None else (state.first_call, state.last_call)
+    return found, window
+
+
+def _timed(trial: Trial) -> tuple[Figures, Window]:
+    eager, compiled = (statistics.median(each or ()) for each in (trial.control_samples_ns, trial.samples_ns))
+    state = trial.sampling.state if trial.sampling else None
+    found = {"eager": eager, "compiled": compiled, "speedup": eager / compiled}
+    return found | _first_call(trial, "cold"), None if state is None else (state.first_call, state.last_call)
 
 
 def _first_call(trial: Trial, name: str) -> Figures:
@@ -265,7 +270,7 @@ def _first_call(trial: Trial, name: str) -> Figures:
 def by_script(spec: TrialSpec, window: Window) -> Figures:
     """The same of plain scripts."""
     with tempfile.TemporaryDirectory(prefix="plain-") as caches:
-        environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": caches, "TMPDIR": caches} | spec.worker_env
+        environment = _own_environment(spec, caches)
         first = plain(spec, "all", environment, window)
         again = plain(spec, "first call", environment)
         kept = plain(spec, "resident", environment)
@@ -273,6 +278,10 @@ def by_script(spec: TrialSpec, window: Window) -> Figures:
     for name, each in (("cold", first), ("warm", again)):
         found |= {f"{name}_s": each["first_call_s"], f"{name}_cpu_s": each["first_call_cpu_s"]}
     return found
+
+
+def _own_environment(spec: TrialSpec, caches: str) -> dict[str, str]:
+    return os.environ | {"TORCHINDUCTOR_CACHE_DIR": caches, "TMPDIR": caches} | spec.worker_env
 
 
 def compared(cold: TrialSpec, warm: TrialSpec, rounds: int) -> tuple[Figures, Figures]:
@@ -319,6 +328,33 @@ def row(name: str, ours: Figures, theirs: Figures) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+BRIEF_HEAD = (
+    "| model | cold first call, s | | eager, us | | compiled, us | | speedup | | the trial says |\n"
+    "|---" + "|---:" * 8 + "|---|"
+)
+
+
+def brief_row(name: str, spec: TrialSpec) -> str:
+    """What the script says, the product's over it, and what the trial says in words."""
+    trial = run_trial(spec)
+    said = [text for fact, text in facts_of(trial, Path()) if fact in {"failure", "note", "numerics"}]
+    window = ours = None
+    if trial.status is Status.OK:
+        ours, window = _timed(trial)
+    try:
+        with tempfile.TemporaryDirectory(prefix="plain-") as caches:
+            theirs = plain(spec, "all", _own_environment(spec, caches), window)
+        theirs |= {"cold_s": theirs["first_call_s"], "speedup": theirs["eager"] / theirs["compiled"]}
+    except SystemExit as error:
+        theirs = {}
+        said.append(f"The script: {str(error).splitlines()[-1]}")
+    cells = [name]
+    for each, unit, digits in (("cold_s", 1, 1), ("eager", 1e3, 1), ("compiled", 1e3, 1), ("speedup", 1, 3)):
+        cells.append(f"{theirs[each] / unit:,.{digits}f}" if theirs else "")
+        cells.append(f"{ours[each] / theirs[each]:.3f}" if ours and theirs else "")
+    return f"| {' | '.join(cells)} | {'; '.join(said).replace('|', ' ')} |"
+
+
 def verdicts(found: dict[str, tuple[Figures, Figures]]) -> list[str]:
     """Each gate, and what misses it."""
     lines = []
@@ -350,22 +386,31 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=MODELS, help="names, or FILE:FUNCTION")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--compile-threads", type=int)
+    parser.add_argument("--brief", action="store_true")
     options = parser.parse_args()
     threads = options.compile_threads
     extra = {} if threads is None else {COMPILE_THREADS: str(threads)}
     found = {}
-    print(HEAD, flush=True)
-    for name in options.models:
+    print(BRIEF_HEAD if options.brief else HEAD, flush=True)
+    for each in options.models:
+        name = f"{each}:build" if each.endswith(".py") else each
         file, _, function = (f"{OWN}:{name}" if name in REPORTED else name).rpartition(":")
         target = f"{Path(file).stem}:{function}" if file else function
-        with contextlib.chdir(Path(file).parent):
-            plan = plan_run(
-                Settings(),
-                workloads=(target,),
-                strategies=("default", "default+warm"),
-                trials=1,
-                device="cpu",
-            )
+        model = name.rpartition("/")[2].removesuffix(":build").removesuffix(".py")
+        try:
+            with contextlib.chdir(Path(file).parent):
+                plan = plan_run(
+                    Settings(),
+                    workloads=(target,),
+                    strategies=("default", "default+warm"),
+                    trials=1,
+                    device="cpu",
+                )
+        except ConfigError as refused:
+            if not options.brief:
+                raise
+            print(f"| {model} |{' |' * 8} refused before the first trial: {refused.message} |", flush=True)
+            continue
         cold, warm = (
             next(spec for spec in plan.trials if spec.strategy.name == strategy).model_copy(
                 update={"worker_env": extra}
@@ -373,10 +418,13 @@ def main() -> None:
             for strategy in ("default", "default+warm")
         )
         warm = warm.model_copy(update={"sampling": SamplingPlan(**BRIEF)})
-        model = name.rpartition("/")[2].removesuffix(":build").removesuffix(".py")
+        if options.brief:
+            print(brief_row(model, cold), flush=True)
+            continue
         found[model] = compared(cold, warm, options.rounds)
         print(row(model, *found[model]), flush=True)
-    print("\n".join(verdicts(found)))
+    if found:
+        print("\n".join(verdicts(found)))
 
 
 if __name__ == "__main__":

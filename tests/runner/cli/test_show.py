@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.trial import ColdStart, Summary
+from compilewatch.db.records.trial import ColdStart, Summary, parse_trial
 from compilewatch.db.store.trials import save_trial
-from compilewatch.runner.cli.stored.show import trace_texts
+from compilewatch.runner.cli.stored.show import facts_of, trace_texts
 from tests.builders import MS, make_imported, make_machine, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
 from tests.runner.terminal import in_this_process
 
+H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"
 TRIAL = make_trial(
     trial_id="T1",
     profile=make_profile(),
@@ -56,6 +57,22 @@ def test_the_command_prints_all_of_it(tmp_path: Path, device: str) -> None:
     assert shown.returncode == 0, shown.stderr
     for part in ("412 launches per step became 61", "below the data directory of box", "median known to"):
         assert part in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("file", sorted(H100.glob("*.jsonl")), ids=lambda file: file.name)
+def test_what_was_measured_on_an_h100_says_that_one_thread_compiled_it(file: Path) -> None:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        trial = parse_trial(line)
+        said = dict(facts_of(trial, Path())).get("compiled with")
+        assert said == (None if trial.compiler is None else "1 thread")
+
+
+def test_the_threads_and_processes_that_compiled_are_shown() -> None:
+    facts = TRIAL.compiler
+    assert facts is not None
+    many = facts.model_copy(update={"compile_threads": 16, "compile_pool_size": 17})
+    shown = facts_of(TRIAL.model_copy(update={"compiler": many}), Path())
+    assert ("compiled with", "16 threads, 17 pool processes") in shown
 
 
 def test_an_imported_summary_is_printed_with_its_n_and_the_figures_of_its_source(tmp_path: Path) -> None:

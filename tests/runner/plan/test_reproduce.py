@@ -24,20 +24,14 @@ from compilewatch.runner.config.settings import Settings, SuiteSettings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan.environment import recorded_environment
 from compilewatch.runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
-from compilewatch.runner.plan.selection import SUITES, known_workloads
+from compilewatch.runner.plan.selection import known_workloads
 from compilewatch.runner.worker.host.facts import torch_variant
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process
 
-SMOKE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-PINNED: dict[str, object] = {"matmul_precision": "high", "environment": recorded_environment(SMOKE)}
+PINNED: dict[str, object] = {"matmul_precision": "high", "environment": recorded_environment({})}
 CPU = make_machine(device="cpu", threads=1, device_uuid=None)
-
-
-def _pinned(workload: str) -> dict[str, object]:
-    at_home = any(workload in suite.workloads and suite.worker_env for suite in SUITES.values())
-    return PINNED | ({} if at_home else {"environment": recorded_environment({})})
 
 
 def _trial(
@@ -52,7 +46,7 @@ def _trial(
         "workload": WORKLOADS[workload].record(),
         "strategy": parse_strategy(strategy, BUILTIN),
         "machine": CPU,
-        "build": make_build(release, torch_variant=variant, settings=settings or _pinned(workload)),
+        "build": make_build(release, torch_variant=variant, settings=settings or PINNED),
     }
     return make_trial(**fields | changes)  # type: ignore[arg-type]
 
@@ -63,7 +57,7 @@ def test_the_specification_is_that_of_the_trial():
     assert spec.strategy == trial.strategy
     assert spec.trial_id != trial.trial_id
     assert (spec.device, spec.threads, spec.settings.matmul_precision) == ("cpu", 1, "high")
-    assert spec.worker_env == SMOKE
+    assert spec.worker_env == {}
     assert str(spec.interpreter) == sys.executable
 
 
@@ -102,7 +96,7 @@ def test_what_cannot_be_repeated_says_so():
 
 CXX = "/tmp/foreign"
 WIDE = "\N{FULLWIDTH LATIN CAPITAL LETTER C}XX"
-CLAIMED = recorded_environment(SMOKE)
+CLAIMED = recorded_environment({})
 
 
 @pytest.mark.parametrize(
