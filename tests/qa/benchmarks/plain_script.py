@@ -160,6 +160,7 @@ def main():
     sides, times = {"eager": eager, "compiled": compiled}, {"eager": [], "compiled": []}
     first, last = what["window"] or (3, None)
     for name, step in sides.items():
+        exec(put_back)
         for _ in range(12 if last is None else last - 1):
             took = timed(step)
         if last is None:
