@@ -60,7 +60,8 @@ def source_metric(name: str) -> Column | None:
 
 def judged_metrics(figures: Mapping[str, float]) -> dict[str, float]:
     """Of the figures of one result those that are judged, by column: the load that is offered is none."""
-    is_offered = _OFFERED.search if figures.get("request_rate") else lambda _: None
+    offered = figures.get("request_rate") or figures.get("ramp_up_end_rps")
+    is_offered = _OFFERED.search if offered else lambda _: None
     return {
         f"{SOURCE_METRIC}{name}": value
         for name, value in figures.items()

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -234,6 +234,25 @@ def json_document(file: InputFile) -> Fields:
     """The one object that a whole file is."""
     place = Place(file.shown)
     return as_fields(place, load_json(file.document(), place))
+
+
+def json_documents(file: InputFile, *, unlimited: str | None = None) -> Iterator[Fields]:
+    """Every object of a file: one a line where the first line is JSON of its own, else the one that the file
+    is, or those of its list. `unlimited` as in `load_json`.
+    """
+    first = next((line for _, line in file.lines() if line.strip()), b"")
+    texts: Iterable[tuple[Place, bytes]]
+    try:
+        json.loads(first)
+        texts = ((Place(file.shown, number), line) for number, line in file.lines() if line.strip())
+    except (ValueError, RecursionError):
+        texts = [(Place(file.shown), file.document())]
+    number = 0
+    for place, text in texts:
+        value = load_json(text, place, unlimited=unlimited)
+        for each in value if isinstance(value, list) else [value]:
+            number += 1
+            yield as_fields(place, each, f"record {number}")
 
 
 def csv_header(file: InputFile) -> list[str]:

@@ -177,4 +177,8 @@ def _table_like(columns: set[str]) -> str | None:
         return (
             "looks like the accuracy that torch-xpu-ops expects, by dtype and without times; it is not read"
         )
+    if {"run_number", "request_throughput", "output_throughput"} <= columns:
+        return (
+            "looks like the table of a sweep of vLLM, which repeats the run=N.json in the folders beside it"
+        )
     return None

@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
+from compilewatch.db.interchange.files.fields import Fields, as_fields, json_documents, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     known_strategy,
@@ -179,7 +179,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         yield from (to_trial(each, "dynamo-csv", options) for each in dynamo_csv.read(table, options))
         return
     groups: dict[str, _Group] = {}
-    for fields in _records(file):
+    for fields in json_documents(file):
         metric = fields.part("metric")
         if not metric.data:
             fields.fail("metric", "is missing")
@@ -224,30 +224,6 @@ def _case(trial: Trial) -> tuple[str, ...]:
         machine_identity(trial.machine),
         recorded_build_identity(trial.build),
     )
-
-
-def _records(file: InputFile) -> Iterator[Fields]:
-    """Each with its place: by line where the first line is JSON of its own, else in one piece."""
-    texts: Iterable[tuple[Place, bytes]] = (
-        (Place(file.shown, number), line) for number, line in file.lines() if line.strip()
-    )
-    if not _is_line_by_line(file):
-        texts = [(Place(file.shown), file.document())]
-    values = ((place, load_json(text, place)) for place, text in texts)
-    each = (
-        (place, one) for place, value in values for one in (value if isinstance(value, list) else [value])
-    )
-    for index, (place, one) in enumerate(each, start=1):
-        yield as_fields(place, one, f"record {index}")
-
-
-def _is_line_by_line(file: InputFile) -> bool:
-    first = next((line for _, line in file.lines() if line.strip()), b"")
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 class _Group:
@@ -300,9 +276,8 @@ class _Group:
         )
 
     def _vllm_result(self, arguments: Fields, options: ImportOptions) -> ForeignResult:
-        dtype = arguments.text("dtype")
         name = f"{self._name} {vllm_bench.kind_of(self.lists)}"
-        stated = {"dtype": None if dtype == "auto" else dtype, "batch_size": arguments.count("batch_size")}
+        stated = {"dtype": vllm_bench.dtype_of(arguments), "batch_size": arguments.count("batch_size")}
         facts = _facts(self.fields, options)
         return ForeignResult(
             place=self.fields.place,
@@ -312,7 +287,7 @@ class _Group:
             stated=facts | {key: value or None for key, value in stated.items()},
             named={"task": Task.INFERENCE},
             shape=self.settings.shape,
-            parts=vllm_bench.parts(self.fields, self.lists, arguments),
+            parts=vllm_bench.parts(self.fields, self.lists, arguments, options),
         )
 
     @cached_property

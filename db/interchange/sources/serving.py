@@ -15,10 +15,13 @@ engine. To name: torch, strategy; of genai-perf and aiperf also GPU and dtype; o
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, TypeGuard
 
+from compilewatch.db.errors import one_line
 from compilewatch.db.interchange.files.fields import NS_PER_MS, NS_PER_S, Fields, json_document, moment
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, engine
 from compilewatch.db.interchange.files.opening import InputFile
@@ -29,19 +32,43 @@ UNLIMITED = "inf"
 """A rate of requests without a limit, as vLLM writes it."""
 
 _PER_TOKEN = ("median_tpot_ms", "mean_tpot_ms")
+_TIME = re.compile(r"(?:mean|median|std|p\d+)_(?P<of>ttft|tpot|itl|e2el|e2e_latency)_ms")
 _PER_REQUEST = ("median_e2el_ms", "median_e2e_latency_ms", "mean_e2el_ms", "mean_e2e_latency_ms")
 
 
-def served(fields: Fields, figures: Mapping[str, float], *, fixed_rate: bool) -> Summary:
-    """The summary of a server by its figures, named as vLLM does."""
+def served(
+    fields: Fields, figures: Mapping[str, float], options: ImportOptions, *, fixed_rate: bool
+) -> Summary:
+    """The summary of a server by its figures, named as vLLM does. A time that cannot be is left out, and
+    said; where it would be the latency there is none.
+    """
+    impossible = _impossible(figures)
+    if impossible:
+        options.note(f"{fields.place}: {one_line(', '.join(sorted(impossible)), 200)} cannot be; left out.")
     rate = figures.get("output_throughput") or figures.get("tokens_per_second")
     of_request = next((name for name in (*_PER_TOKEN, *_PER_REQUEST) if figures.get(name)), None)
     latency_ns = None
     if of_request is not None and (fixed_rate or not rate):
-        latency_ns = fields.whole(of_request, figures[of_request] * NS_PER_MS)
+        if of_request not in impossible:
+            latency_ns = fields.whole(of_request, figures[of_request] * NS_PER_MS)
     elif rate is not None and rate > 0 and not fixed_rate:
         latency_ns = fields.whole("output_throughput", NS_PER_S / rate)
-    return Summary(latency_ns=latency_ns or None, throughput_per_s=rate, metrics=dict(figures))
+    kept = {name: figure for name, figure in figures.items() if name not in impossible}
+    return Summary(latency_ns=latency_ns or None, throughput_per_s=rate, metrics=kept)
+
+
+def _impossible(figures: Mapping[str, float]) -> set[str]:
+    """Times below 0 or longer than the whole load, and those per token that are longer than any request."""
+    times = {name: match["of"] for name in figures if (match := _TIME.fullmatch(name))}
+    longest = figures.get("duration", 0) * 1_000 or math.inf
+    requests = (
+        max((figures[name] for name, of in times.items() if of.startswith("e2e")), default=0) or longest
+    )
+    return {
+        name
+        for name, of in times.items()
+        if not 0 <= figures[name] <= (requests if of == "tpot" else longest)
+    }
 
 
 def load_words(rate: object, at_once: object) -> str:
@@ -227,6 +254,6 @@ def _result(
         shape=sizes,
         item="token",
         items_per_iteration=1.0,
-        parts={"summary": served(document, figures, fixed_rate="request_rate" in figures)},
+        parts={"summary": served(document, figures, options, fixed_rate="request_rate" in figures)},
         **{"strategy": None} | more,
     )

@@ -9,24 +9,23 @@ the v3 records hold every argument of the engine, of which few tell one case fro
 Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says.
 Rate and concurrency are part of the workload's name, lengths and numbers of prompts its sizes: input and
 output length of a server are totals over prompts, unless they were asked for. A file that `--append-result`
-or sglang wrote holds a result a line; a server that completed no request failed. `enforce_eager` of the v3
-records is eager. Not taken: settings that no file has. To name: torch, device and strategy, of sglang the
-moment too; `--workload`.
+or sglang wrote holds a result a line; a server that completed no request failed. What `vllm bench sweep`
+overrides in a combination tells cases apart, a `compilation_config` strategies; its `summary.json` says what
+each `run=N.json` beside it says. `enforce_eager` is eager. Not taken: settings that no file has. To name:
+torch, device and strategy, of sglang the moment too; `--workload`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
 from statistics import median
 from typing import Any
 
 from compilewatch.db.interchange.files.fields import (
     NS_PER_S,
     Fields,
-    Place,
-    as_fields,
-    load_json,
+    json_documents,
     moment,
 )
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled, failed
@@ -44,39 +43,51 @@ _SIZES = (
     *("input_len", "output_len", "random_input_len", "random_output_len", "num_prompts", "n"),
     *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "max_concurrency"),
 )
-_WORDS = ("quantization", "kv_cache_dtype", "dataset_name", "request_rate")
+_RAMP = ("ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps")
+_WORDS = ("quantization", "kv_cache_dtype", "dataset_name", "request_rate", "burstiness", *_RAMP)
 _SGLANG = "median_e2e_latency_ms"
 _UNSET = (None, "", "auto", False)
+_USUAL = {"burstiness": 1.0}
+# What a sweep overrides and another fact tells, or what tells no case apart.
+_TOLD = {
+    *("enforce_eager", "dtype", "model", "served_model_name", "_benchmark_name", "label", "seed"),
+    *("host", "port", "base_url", *_SIZES, *_WORDS),
+}
+_HOW = "compilation_config"
 _KINDS = {"latency": "latency", "tokens_per_second": "throughput", "median_ttft_ms": "serve"}
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """The result of a file, or of each of its lines. Raises RecordError naming file and field."""
-    return (_result(document, file, options) for document in _documents(file))
-
-
-def _documents(file: InputFile) -> Iterator[Fields]:
-    lines = ((Place(file.shown, number), line) for number, line in file.lines() if line.strip())
-    first = list(islice(lines, 2))
-    if len(first) == 1 or not (first[0][1].endswith(b"}") and first[1][1].startswith(b"{")):
-        whole = load_json(file.document(), Place(file.shown), unlimited=UNLIMITED)
-        yield as_fields(Place(file.shown), whole)
-        return
-    for place, line in chain(first, lines):
-        yield as_fields(place, load_json(line, place, unlimited=UNLIMITED))
+    if file.name == "summary.json" and file.sibling("run=0.json") is not None:
+        options.note(f"{file.shown}: is a sweep's summary, which says what each run=N.json beside it says.")
+    documents = json_documents(file, unlimited=UNLIMITED)
+    return (_result(document, file, options) for document in documents)
 
 
 def _result(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
     seconds = document.numbers("latencies")
+    swept = _swept(document)
+    arguments = Fields(document.place, {**document.data, **swept}, document.path)
     # Some releases wrote "request_goodput:".
     figures = {
-        key.rstrip(":"): document.number(key) for key, value in document.data.items() if _is_figure(value)
+        key.rstrip(":"): document.number(key)
+        for key, value in document.data.items()
+        if _is_figure(value) and key != "run_number" and (key in _WORDS or key.replace("-", "_") not in swept)
     }
     values = {key: [value] for key, value in figures.items() if value is not None}
     if seconds:
         values = {"latency": seconds}
-    sizes, words = settings(document)
+    sizes, words = settings(arguments)
     sizes |= {} if "random_input_len" in sizes else _lengths(document)
+    for key, value in swept.items():
+        if key in _TOLD or key.partition(".")[0] == _HOW or value is None:
+            continue
+        size = arguments.count(key) if type(value) is int else None
+        if size is None:
+            words[key] = _as_text(value)
+        else:
+            sizes[key] = size
     words.pop("request_rate", None)  # `load_words` says it
     backend = document.text("backend") if _SGLANG in document.data else None
     load = load_words(document.data.get("request_rate"), document.data.get("max_concurrency"))
@@ -87,9 +98,9 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     return ForeignResult(
         place=document.place,
         workload=document.storable("model_id", f"{named(model, file, options)} {kind}"),
-        strategy=None,
-        raw={"values": values},
-        stated={"measured_at": _moment(document)},
+        strategy=strategy_of(arguments),
+        raw={"values": values} | ({"swept": swept, "run": document.data["run_number"]} if swept else {}),
+        stated={"measured_at": _moment(document), "dtype": dtype_of(arguments) if swept else None},
         assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
         shape=sizes,
         item="token" if "latency" not in values else None,
@@ -97,8 +108,24 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         failure=failure,
         parts={}
         if failure
-        else parts(document, values, document) | {"samples_ns": _samples(document, values)},
+        else parts(document, values, arguments, options) | {"samples_ns": _samples(document, values)},
     )
+
+
+def _swept(document: Fields) -> dict[str, Any]:
+    """What a sweep overrides in the combination of this result: it writes that behind the run's number."""
+    keys = [*document.data]
+    own = keys[keys.index("run_number") + 1 :] if "run_number" in keys else []
+    return {document.storable(key, key.replace("-", "_")): document.data[key] for key in own}
+
+
+def dtype_of(arguments: Fields) -> str | None:
+    """The dtype of the arguments; None where the engine chose it."""
+    return None if arguments.data.get("dtype") == "auto" else arguments.text("dtype")
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _unanswered(document: Fields, values: Mapping[str, object]) -> Failure | None:
@@ -128,31 +155,35 @@ def settings(arguments: Fields) -> tuple[dict[str, int], dict[str, str]]:
     words = {
         key: arguments.storable(key, str(data[key]), 60)
         for key in _WORDS
-        if isinstance(data.get(key), str | int | float) and data[key] not in (*_UNSET, "inf")
+        if isinstance(data.get(key), str | int | float) and data[key] not in (*_UNSET, "inf", _USUAL.get(key))
     }
     return {key: size for key, size in sizes.items() if size is not None}, words
 
 
-def parts(fields: Fields, values: Mapping[str, list[float]], arguments: Fields) -> dict[str, Any]:
+def parts(
+    fields: Fields, values: Mapping[str, list[float]], arguments: Fields, options: ImportOptions
+) -> dict[str, Any]:
     """The summary: of latency the median, of throughput the time per token, of a server what it owes."""
     if "latency" in values:
         latency_ns = fields.whole("latency", median(values["latency"]) * NS_PER_S) or None
         return {"summary": Summary(latency_ns=latency_ns, n=len(values["latency"]))}
     means = {fields.storable(name, name): sum(each) / len(each) for name, each in values.items() if each}
-    is_fixed = _is_figure(arguments.data.get("request_rate"))
-    return {"summary": served(fields, means, fixed_rate=is_fixed)}
+    is_fixed = _is_figure(arguments.data.get("request_rate")) or bool(arguments.data.get(_RAMP[0]))
+    return {"summary": served(fields, means, options, fixed_rate=is_fixed)}
 
 
 def strategy_of(arguments: Fields) -> Strategy | None:
-    """By `enforce_eager`; None where the arguments do not say it."""
-    enforced = arguments.data.get("enforce_eager")
-    if not isinstance(enforced, bool):
+    """By `enforce_eager`, else a `compilation_config` of a sweep; None where the arguments say neither."""
+    enforced, config = arguments.data.get("enforce_eager"), arguments.data.get(_HOW)
+    swept = {key: value for key, value in _swept(arguments).items() if key.partition(".")[0] == _HOW}
+    if not (isinstance(enforced, bool) or swept):
         return None
-    config = arguments.data.get("compilation_config")
-    level = config.get("mode", config.get("level")) if isinstance(config, dict) else None
-    if enforced or level in (0, "NONE"):
+    each = config if isinstance(config, dict) else {}
+    level = swept.get(f"{_HOW}.mode", swept.get(f"{_HOW}.level", each.get("mode", each.get("level"))))
+    if enforced is True or level in (0, "0", "NONE"):
         return EAGER
-    return compiled("compiled")
+    described = ", ".join(f"{key}={_as_text(value)}" for key, value in sorted(swept.items()))
+    return compiled(arguments.storable(_HOW, f"compiled+{described}") if described else "compiled")
 
 
 def _samples(fields: Fields, values: Mapping[str, list[float]]) -> list[int]:

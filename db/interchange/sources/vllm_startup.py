@@ -2,7 +2,8 @@
 
 Shape: vllm, vllm/benchmarks/startup.py: per phase (`cold`, `warm`) and figure (`startup`, `compilation`,
 `encoder_compilation`) a list `PHASE_FIGURE_times` with an entry per start, in the order in which they ran,
-beside averages and percentiles, which follow from it. It names neither model, device nor release.
+beside averages and percentiles, which follow from it. It names neither model, device nor release. Of `vllm
+bench sweep startup` each combination has a folder, which is then the job's name.
 
 A trial per start. Not taken: latency, memory, phases; a start without a time. To name: torch, device and
 moment; `--job`.
@@ -10,12 +11,13 @@ moment; `--job`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, json_document
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, json_documents
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -25,6 +27,7 @@ from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Task
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.units import plural
 
+_OF_A_SWEEP = re.compile(r"run=\d+|summary")
 _PHASES = {"cold": CacheState.COLD, "warm": CacheState.WARM}
 
 
@@ -34,11 +37,17 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     What stands at one place in the lists of a phase is of one start; one without a time is left out, and
     said. Raises RecordError where nothing was compiled, or where lists of one phase differ in length.
     """
-    document = json_document(file)
+    for document in json_documents(file):
+        yield from _starts(document, file, options)
+
+
+def _starts(document: Fields, file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     compiled = {phase: _compile_ns(document, phase) for phase in _PHASES}
     if not any(map(any, compiled.values())):
         raise RecordError(f"{file.shown}: holds no compilation.", "Start vLLM without --enforce-eager.")
-    job = document.storable("job", options.job or PurePath(file.name).stem)
+    stem = PurePath(file.name).stem
+    called = file.folder if _OF_A_SWEEP.fullmatch(stem) and file.folder else stem
+    job = document.storable("job", options.job or called)
     for phase, cache in _PHASES.items():
         key = f"{phase}_startup_times"
         totals_ns = _nanoseconds(document, key)

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from compilewatch.db.columns.source_metrics import judged_metrics
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import READERS, Format
 from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
@@ -198,6 +201,99 @@ def test_sglang_writes_a_line_for_each_load_and_its_unlimited_rate_as_infinity(t
 def test_infinity_is_no_figure(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="max_concurrency"):
         read_told(written(tmp_path, sglang(max_concurrency=float("inf"))))
+
+
+@pytest.mark.parametrize(
+    "tpot", [{"median_tpot_ms": -12.5}, {"median_tpot_ms": 4e6}, {"median_tpot_ms": 2e3}]
+)
+def test_a_time_per_token_that_cannot_be_is_no_latency(tmp_path: Path, tpot: dict[str, float]) -> None:
+    """Nor does that of a request stand in for it: of one case the latency is one figure."""
+    result = sglang(request_rate=4.0, **tpot)
+    _, summary = the(written(tmp_path, result))
+    assert summary.latency_ns is None
+    assert "median_tpot_ms" not in summary.metrics
+    assert summary.metrics["median_e2e_latency_ms"] == 880.0
+    options = ImportOptions(**TOLD)
+    list(READERS[Format.SGLANG](*input_files(written(tmp_path, result)), options))
+    assert f"{tmp_path / 'result.json'}, line 1: median_tpot_ms cannot be; left out." in options.notes
+
+
+SERVED = served(4.0, 9.5, request_rate="inf", run_number=0)
+
+
+def swept(folder: Path, **overrides: Any) -> Trial:
+    """The trial of a combination of `vllm bench sweep serve`."""
+    (trial,) = read_told(written(folder, json.dumps(SERVED | overrides, indent=4)), strategy=None)
+    return trial
+
+
+def test_what_a_sweep_overrides_tells_cases_apart(tmp_path: Path) -> None:
+    eager = {"enforce_eager": True}
+    first = swept(tmp_path, max_num_seqs=32, **eager)
+    assert first.workload.name == "acme/Llama-8B serve, unlimited rate"
+    assert first.workload.shape["max_num_seqs"] == 32
+    assert first.strategy.kind is StrategyKind.EAGER
+    assert first.summary is not None
+    assert {"run_number", "max_num_seqs"}.isdisjoint(first.summary.metrics)
+    assert swept(tmp_path, **{"max-num-seqs": 32}, **eager).workload == first.workload
+    others = [
+        swept(tmp_path, **override, **eager)
+        for override in (
+            {"max_num_seqs": 64},
+            {"max_num_seqs": 32, "gpu_memory_utilization": 0.5},
+            {"max_num_seqs": 32, "enable_prefix_caching": False},
+            {"max_num_seqs": 32, "speculative_config": {"method": "mtp", "num_speculative_tokens": 2}},
+            {"max_num_seqs": 32, "dtype": "float32"},
+        )
+    ]
+    assert len({each.workload.model_dump_json() for each in (first, *others)}) == len(others) + 1
+    assert others[-1].workload.dtype == "float32"
+    compiled = swept(tmp_path, max_num_seqs=32, enforce_eager=False)
+    assert (compiled.workload, compiled.strategy.name) == (first.workload, "compiled")
+    without_graphs = swept(tmp_path, max_num_seqs=32, **{"compilation_config.cudagraph_mode": "NONE"})
+    assert without_graphs.workload == first.workload
+    assert without_graphs.strategy.name == "compiled+compilation_config.cudagraph_mode=NONE"
+    uncompiled = swept(tmp_path, max_num_seqs=32, compilation_config={"mode": 0})
+    assert uncompiled.strategy == first.strategy
+
+
+def test_the_summary_of_a_sweep_says_what_its_runs_say(sqlite_database: Database, tmp_path: Path) -> None:
+    folder = tmp_path / "SERVE--max_num_seqs=32"
+    folder.mkdir()
+    runs = [
+        SERVED | {"date": f"20260901-0{each}0000", "run_number": each, "max_num_seqs": 32} for each in (0, 1)
+    ]
+    for number, run in enumerate(runs):
+        written(folder, json.dumps(run, indent=4), f"run={number}.json")
+    written(folder, json.dumps(runs, indent=4), "summary.json")
+    table = "date,run_number,request_throughput,output_throughput\n20260901-000000,0,4.0,500.0\n"
+    written(tmp_path, table, "summary.csv")
+    told = ImportOptions(**TOLD | {"measured_at": None})
+    report = import_paths(sqlite_database, [tmp_path], options=told)
+    assert report.errors == ()
+    assert (report.new, report.known) == (2, 2)
+    notes = " ".join(note for file in report.files for note in file.notes)
+    assert "is a sweep's summary, which says what each run=N.json beside it says" in notes
+    assert "summary.csv: looks like the table of a sweep of vLLM" in notes
+    with pytest.raises(RecordError, match="repeats the run=N\\.json in the folders"):
+        read_told(tmp_path / "summary.csv")
+
+
+def test_burstiness_and_a_ramp_are_other_loads(tmp_path: Path) -> None:
+    usual, bursts, ramp = read_told(
+        write(
+            tmp_path,
+            served("inf", 9.5, burstiness=1.0),
+            served("inf", 9.5, burstiness=0.5),
+            served("inf", 9.5, ramp_up_strategy="linear", ramp_up_start_rps=1, ramp_up_end_rps=8),
+        )
+    )
+    assert usual.workload.name == "acme/Llama-8B serve, unlimited rate"
+    assert bursts.workload.name == "acme/Llama-8B serve, unlimited rate, burstiness 0.5"
+    assert "ramp_up_end_rps 8" in ramp.workload.name
+    assert ramp.summary is not None
+    assert ramp.summary.latency_ns == 9_500_000, "throughput is what was offered"
+    assert "metrics.output_throughput" not in judged_metrics(ramp.summary.metrics)
 
 
 def test_genai_perf_and_aiperf(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,18 @@ def test_a_start_without_a_time_is_left_out_and_no_other_takes_its_place(
         if trial.cold_start
     }
     assert costs == {10 * 10**9: None, 30 * 10**9: 9 * 10**9, 5 * 10**9: 10**9}
+
+
+def test_a_combination_of_a_sweep_is_a_job_of_its_own(tmp_path: Path) -> None:
+    whole = json.loads(vllm_startup())
+    jobs = set()
+    for value in (32, 64):
+        folder = tmp_path / f"SERVE--max_num_seqs={value}"
+        folder.mkdir()
+        runs = [whole | {"run_number": 0, "max_num_seqs": value}]
+        for name, content in (("run=0.json", runs[0]), ("summary.json", runs)):
+            (folder / name).write_text(json.dumps(content, indent=4))
+            trials = read(folder / name, **FACTS)
+            assert len(trials) == 5
+            jobs |= {trial.workload.name for trial in trials}
+    assert jobs == {"SERVE--max_num_seqs=32", "SERVE--max_num_seqs=64"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compilewatch.db.interchange.files.fields import NS_PER_MS, Place, as_fields, load_json
+from compilewatch.db.interchange.files.fields import NS_PER_MS, Place, json_documents
 from compilewatch.db.interchange.files.foreign_trials import ForeignResult, engine
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -22,12 +22,7 @@ from compilewatch.db.records.trial import Summary, Task
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial of all inferences. Raises RecordError naming file and field."""
-    place = Place(file.shown)
-    entries = load_json(file.document(), place)
-    times = [
-        as_fields(place, each, f"entry {number}")
-        for number, each in enumerate(entries if isinstance(entries, list) else [entries], start=1)
-    ]
+    place, times = Place(file.shown), list(json_documents(file))
     samples = [each.duration_ns("latencyMs", NS_PER_MS) for each in times]
     compute = [figure for each in times if (figure := each.number("computeMs")) is not None]
     known = [sample for sample in samples if sample is not None]
