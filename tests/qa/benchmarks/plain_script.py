@@ -39,7 +39,7 @@ from typing import Any
 
 import torch
 
-from compilewatch.db.errors import ConfigError
+from compilewatch.db.errors import ConfigError, one_line
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.runner.cli.stored.show import facts_of
 from compilewatch.runner.config.settings import Settings
@@ -134,7 +134,7 @@ def held():
     for each in gc.get_objects():
         if isinstance(each, torch.Tensor):
             for tensor in (each, each.grad if each.is_leaf else None):
-                if tensor is not None:
+                if tensor is not None and tensor.layout is torch.strided and not tensor.is_nested:
                     storage = tensor.untyped_storage()
                     found[storage.data_ptr()] = storage.nbytes()
     return sum(found.values())
@@ -353,7 +353,8 @@ def brief_row(name: str, spec: TrialSpec) -> str:
     for each, unit, digits in (("cold_s", 1, 1), ("eager", 1e3, 1), ("compiled", 1e3, 1), ("speedup", 1, 3)):
         cells.append(f"{theirs[each] / unit:,.{digits}f}" if theirs else "")
         cells.append(f"{ours[each] / theirs[each]:.3f}" if ours and theirs else "")
-    return f"| {' | '.join(cells)} | {'; '.join(said).replace('|', ' ')} |"
+    words = one_line("; ".join(said).replace("\n", " ").replace("|", " "), 300)
+    return f"| {' | '.join(cells)} | {words} |"
 
 
 def verdicts(found: dict[str, tuple[Figures, Figures]]) -> list[str]:
@@ -397,7 +398,7 @@ def main() -> None:
         name = f"{each}:build" if each.endswith(".py") else each
         file, _, function = (f"{OWN}:{name}" if name in REPORTED else name).rpartition(":")
         target = f"{Path(file).stem}:{function}" if file else function
-        model = name.rpartition("/")[2].removesuffix(":build").removesuffix(".py")
+        model = name.rpartition("/")[2].removesuffix(":build").replace(".py", "")
         try:
             with contextlib.chdir(Path(file).parent):
                 plan = plan_run(

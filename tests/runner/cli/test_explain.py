@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from compilewatch.runner.device.lock import device_lock
+from compilewatch.runner.process import supervise
 from tests.runner.terminal import in_this_process
 
 MODEL = """
@@ -34,8 +36,13 @@ def own_models(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_breaks_what_helps_and_what_is_left_to_aten(own_models: Path) -> None:
-    told = in_this_process("explain", "own_models:build", "--json", cwd=own_models)
+def test_breaks_what_helps_and_what_is_left_to_aten_while_another_run_has_the_device(
+    own_models: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = tmp_path_factory.mktemp("locks")
+    monkeypatch.setattr(supervise, "default_lock_dir", lambda: locks)
+    with device_lock("cpu", locks):
+        told = in_this_process("explain", "own_models:build", "--json", cwd=own_models)
     assert told.returncode == 0, told.stderr
     explained = json.loads(told.stdout)
     (broken,) = explained["compiler"]["graph_breaks"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from compilewatch.runner.plan.environment import passed_on, pinned_settings, worker_environment
+from compilewatch.runner.plan.environment import (
+    passed_on,
+    pinned_settings,
+    probing_environment,
+    worker_environment,
+)
 
 HOST = {
     "PATH": "/usr/bin",
@@ -37,6 +42,14 @@ def test_by_what_a_driver_is_found_passes_and_is_recorded(tmp_path):
     found = {"LD_LIBRARY_PATH": "/usr/lib/driver", "CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}
     assert environment.items() >= found.items()
     assert passed_on(HOST) == found
+
+
+def test_an_interpreter_is_asked_in_the_environment_that_a_trial_has(tmp_path, monkeypatch):
+    for name, value in HOST.items():
+        monkeypatch.setenv(name, value)
+    asked = probing_environment()
+    assert asked["LD_LIBRARY_PATH"] == "/usr/lib/driver"
+    assert worker_environment(tmp_path, threads=2, extra={}).items() >= asked.items()
 
 
 def test_every_cache_is_new_and_empty(tmp_path):
