@@ -83,7 +83,7 @@ CALL_BACKWARD = {"training_closure", "17_whole_training_step"}
 CALLS = 1_500
 _ROUNDS, _LEAST_BLOCK, _BLOCK_S = 30, 3, 0.05
 SCRIPT = """
-import gc, importlib, json, os, re, statistics, sys, time
+import contextlib, gc, importlib, json, os, re, statistics, sys, time
 import torch
 what = json.loads(sys.argv[1])
 sys.path.insert(0, what["path"])
@@ -132,11 +132,13 @@ def resident():
 def held():
     found = {}
     for each in gc.get_objects():
-        if isinstance(each, torch.Tensor):
-            for tensor in (each, each.grad if each.is_leaf else None):
-                if tensor is not None and tensor.layout is torch.strided and not tensor.is_nested:
-                    storage = tensor.untyped_storage()
-                    found[storage.data_ptr()] = storage.nbytes()
+        # A sparse, nested or fake tensor has no storage, and a proxy may have lost what it stands for.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ReferenceError):
+            if isinstance(each, torch.Tensor):
+                for tensor in (each, each.grad if each.is_leaf else None):
+                    if tensor is not None:
+                        storage = tensor.untyped_storage()
+                        found[storage.data_ptr()] = storage.nbytes()
     return sum(found.values())
 
 def main():
