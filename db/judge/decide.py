@@ -1,5 +1,9 @@
 """What makes a case regressed, improved, the same, undecided or set aside: every rule, from the top.
 
+A case is regressed in a metric where enough trials a side show a change for the worse that is significant
+among all cases, as large as counts and, where they are few and noisy, obvious (`decide`), and no canary says
+that the machine did it (`decide_case`).
+
 A comparison of two sides is decided in five steps; `db.judge.compare` words what comes out.
 
 1. One metric over all cases, by a test of what its trials show (`decide`). Regressed or improved is what is

@@ -1,8 +1,9 @@
-"""A case's row on every door: which figures it shows, in which order, under what name, with which digits.
+"""Where the figures of a case's row come from, on every door: which it shows, in which order, under what
+name, with which digits.
 
-The figures are the columns of `db.columns.case`; a `Cell` reads one or a few of them, and `DOORS` has the
-cells of each door. `run`, `list cases` and `break-even`, as tables, JSON and CSV, pages and their reports
-take their rows here; the API's have the columns of `Door.API`.
+`DOORS`, at the end, has the cells of each door: `run`, `list cases` and `break-even`, as tables, JSON and
+CSV, pages and their reports, the API. A `Cell` reads one column of a frame of cases, or a few of them
+(parts 3 and 4); `db.columns.case` defines each column, and `db.metrics.cases` sums it up over the trials.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Door(StrEnum):
     STRATEGIES = "strategies"
 
 
+# 1. A row is the cells of its door.
+
 REFERENCE, FIRST_LOOK = "reference", "first look"
 """What stands for break-even of eager itself, and of a case of one trial, which decides nothing."""
 PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES)
@@ -94,6 +97,9 @@ def case_view(case: Case, cells: Iterable[Cell]) -> dict[str, Any]:
 def case_texts(case: Case, cells: Iterable[Cell]) -> list[str]:
     """The row of a case as people read it."""
     return [each.text(case) for each in cells]
+
+
+# 2. What is said beside the figures, and what other cases of the same build say of one.
 
 
 def remarks(case: Case) -> str:
@@ -146,6 +152,9 @@ def _place(case: Case) -> tuple[Any, ...]:
 
 def _peer(known: Mapping[tuple[Any, ...], Case], case: Case, strategy: str) -> Case | None:
     return None if strategy == case["strategy"] else known.get((*_place(case), strategy))
+
+
+# 3. A column as a cell: its value, its digits and its unit follow from the column.
 
 
 def _is_eager(case: Case) -> bool:
@@ -225,6 +234,9 @@ _METRICS = {key: _cell_of(each, key) for key, each in METRICS.items()}
 def _named(name: str, heading: str, column: str | None = None, explained: str = "") -> Cell:
     """The cell of a column under another name or heading."""
     return replace(_COLUMNS[column or name], name=name, heading=heading, explained=explained)
+
+
+# 4. Figures of several columns: a value beside eager's or with its interval, break-even in words.
 
 
 def _throughputs(case: Case) -> str:
@@ -393,6 +405,8 @@ def _milliseconds(name: str, heading: str) -> Cell:
     return Cell(name=name, heading=heading, value=_value(name), text=text)
 
 
+# 5. Cells that several doors show.
+
 _WORKLOAD, _STRATEGY = _named("workload", "workload"), _named("strategy", "mode")
 _TRIALS = Cell(
     name="counted_trials",
@@ -528,6 +542,8 @@ _RUN = (
 _THROUGHPUTS, _BREAK_EVEN = _RUN[1], _RUN[-3]
 _DECIDING = ("latency_ns", "control_latency_ns", "speedup", "compile_cost_ns", "break_even_steps")
 
+# 6. The doors.
+
 DOORS: dict[Door, tuple[Cell, ...]] = {
     Door.RUN: _RUN,
     Door.RUN_NARROW: tuple(each for each in _RUN if each.name in _DECIDING),
@@ -567,9 +583,7 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
         Cell(
             name="break_even_interval",
             heading="interval",
-            value=lambda case: (
-                None if case["break_even"] == "unknown" else _plain(case["break_even_interval"])
-            ),
+            value=_repaid_kind,
             text=lambda case: f"{case['break_even_interval']}",
         ),
         _named("break_even_low_steps", "at least", "break_even_low"),

@@ -110,7 +110,7 @@ def result_table(
     apart = _eager_rows(cases)
     named = len({row["torch"] for row in cases}) < len(builds)
     of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
-    against = ["against last run"] if verdicts else []
+    against = ["against base"] if verdicts else []
     cells = DOORS[Door.RUN] if chosen is None else (DOORS[Door.RUN][0], *chosen)
     figures = [each.heading for each in cells]
     table = plain_table(("workload", "strategy", *of_build, *figures, *against, "note"), right=figures)
@@ -154,7 +154,7 @@ def result_parts(
         shown = (row["workload"], row["strategy"], *torch, *case_texts(row, cells))
         table.add_row(*map(Text, shown))
         verdict = verdicts.get((row["workload"], row["strategy"]))
-        told = "; ".join(filter(None, (verdict and f"{verdict} against last run", _notes(row, apart, notes))))
+        told = "; ".join(filter(None, (verdict and f"{verdict} against base", _notes(row, apart, notes))))
         below += [f"{row['workload']} / {row['strategy']}: {told}."] if told else []
     trials = sorted({int(row["counted_trials"]) for row in cases})
     each = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural((trials or [0])[0], "trial")

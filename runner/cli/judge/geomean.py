@@ -73,9 +73,10 @@ def geomean(
     if json_:
         print_document({"schema": SCHEMA, "rows": rows})
         return 0
-    apart = [name for name in ("machine", "torch", "build_id") if len({row[name] for row in rows}) > 1]
-    if not apart:
-        print_lines(["{machine}, torch {torch}, build {build_id}".format_map(rows[0])])
+    of_all = {"machine": "{machine}", "torch": "torch {torch}", "build_id": "build {build_id}"}
+    apart = [name for name in of_all if len({row[name] for row in rows}) > 1]
+    if shared := [text.format_map(rows[0]) for name, text in of_all.items() if name not in apart]:
+        print_lines([", ".join(shared)])
     labels, sets = (*apart, "task", "strategy"), {"matched set": "matched_"}
     if any(row["cases"] != row["matched_cases"] for row in rows):
         sets["own set"] = ""

@@ -223,23 +223,31 @@ def _of_break_even_row(row: dict[str, Any], door: str, steps: int) -> Iterator[F
 
 
 def of_geomean(commands: Commands) -> Iterator[Figure]:
-    """`geomean` as document and as table: the mean of each strategy over what it passed."""
+    """`geomean` as document and as table: the mean of each strategy over what passed with all strategies of
+    its task, and over what it passed itself.
+    """
     _, document = commands.document("geomean")
-    if document is None:
-        return
-    quantity = "geomean speedup"
-    for row in document["rows"]:
+    rows = document["rows"] if document else []
+    for row in rows:
         where, case = (row["machine"], row["build_id"]), (row["task"], row["strategy"])
-        yield Figure(quantity, case, where, "geomean", number(row["speedup"]))
-    for line in commands.typed("geomean")[1].splitlines():
+        for name, column in _MEANS.items():
+            yield Figure(f"geomean speedup, {name}", case, where, "geomean", number(row[column]))
+    headings: list[str] = []
+    for line in commands.typed("geomean")[1].splitlines() if rows else ():
         cells = _CELLS.split(line.strip())
-        if len(cells) == _OF_A_MEAN and cells[0] != "machine":
-            machine, _, build, task, strategy, mean, *_ = cells
-            yield Figure(quantity, (task, strategy), (machine, build), "geomean, text", read(mean))
+        if {"task", "strategy", "left out"} <= {*cells}:
+            headings = cells
+        elif headings and len(cells) == len(headings):
+            row = dict(zip(headings, cells, strict=True))
+            where = (row.get("machine", rows[0]["machine"]), row.get("build", rows[0]["build_id"]))
+            for name in _MEANS:
+                # Where the two sets are one, the table has it once.
+                mean = row.get(f"{name} [95 %]", row["matched set [95 %]"]).partition(" [")[0]
+                case = (row["task"], row["strategy"])
+                yield Figure(f"geomean speedup, {name}", case, where, "geomean, text", read(mean))
 
 
-_OF_A_MEAN = 8
-"""Cells of a row of `geomean`."""
+_MEANS = {"matched set": "matched_speedup", "own set": "speedup"}
 
 
 def of_regressions(commands: Commands) -> Iterator[Figure]:

@@ -140,9 +140,11 @@ def check_today(page: PageContent, other: PageContent | None, trials: History) -
             (row["workload"], row["strategy"], row["speedup"]) for row in compiled
         }
     (tally,) = (part for part in parts if isinstance(part, Lines) and part.key == "tally")
-    if other is not None:
+    groups = grouped(other) if other is not None else Counter[str]()
+    if not groups:
+        assert not any(re.search(r"\d+ slower", line) for line in (*tally.lines, said.text)), tally.lines
+    else:
         counted = _counted(tally.lines[1])
-        groups = grouped(other)
         assert {name: counted.get(name, 0) for name in GROUPS} == {name: groups[name] for name in GROUPS}
         of_models = _counted(tally.lines[0])
         assert of_models["slower"] <= groups["slower"]
@@ -307,6 +309,9 @@ def check_runs(page: PageContent, trials: History) -> None:
         assert row["started_at"] == min(each.started_at for each in trials if each.run_id == row["run_id"])
 
 
+_OF_CHANGES = re.compile(r"(\d+)(?: changes?)? (need|ha|look|is closed|are closed)")
+
+
 def check_regressions(page: PageContent) -> None:
     """What is recorded, else what the judge says of the newest run."""
     every = tables(page)
@@ -318,18 +323,20 @@ def check_regressions(page: PageContent) -> None:
         elif isinstance(said, PageHeadline):
             assert not re.match(r"[1-9]", said.text), "what regressed has a table"
         return
-    states = Counter(text.split(" ", 1)[1] for text in every[key]["state"])
-    open_states = ("new", "confirmed", "acknowledged")
-    gone = [
-        now.startswith("gone") and state.split(" ", 1)[1] in open_states
-        for state, now in zip(every[key]["state"], every[key]["now"], strict=True)
-    ]
-    waiting = sum(states[state] for state in open_states) - sum(gone)
-    closed = states.total() - waiting - sum(gone)
-    assert first_numbers(page.headline) == [waiting, *([sum(gone)] if any(gone) else []), closed]
-    shown = {title.split(" ")[-1].lower(): int(text) for title, text in figures(page).items()}
-    assert shown.pop("closed") == closed
-    assert shown == {state: states[state] for state in shown}
+    cases, changes = every[key], next(table for name, table in every.items() if name.startswith("changes-"))
+    states = Counter(text.split(" ", 1)[1] for text in cases["state"])
+    (counted,) = (line for part in named(page.parts, "counted") if isinstance(part, Lines) for line in part.lines)
+    assert first_numbers(counted)[:2] == [len(cases), len(changes)]
+    assert {state: int(number) for number, state in re.findall(r"(\d+) (\w+)(?:, |\.$)", counted)} == states
+    assert changes["cases"].map(int).sum() == len(cases)
+    said = {word: int(number) for number, word in _OF_CHANGES.findall(page.headline)}
+    assert sum(said.values()) == len(changes)
+    assert said.get("need", 0) == (changes["owner"] == "nobody").sum()
+    waits = [text.split(" ", 1)[1] in ("new", "confirmed", "acknowledged") for text in cases["state"]]
+    is_gone = [now.startswith("gone") for now in cases["now"]]
+    is_open = [wait and not gone for wait, gone in zip(waits, is_gone, strict=True)]
+    assert any(is_open) == bool({"need", "ha"} & said.keys())
+    assert any(wait and gone for wait, gone in zip(waits, is_gone, strict=True)) >= ("look" in said)
     if "regression-case-numbers" in every:
         check_evidence(page)
 

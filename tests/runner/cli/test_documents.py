@@ -172,7 +172,7 @@ def test_the_table_fits_a_narrow_terminal_and_cuts_nothing() -> None:
     for cell in ("392 µs", "559 µs", "1.35x [1.31x to 1.39x]", "1.00 s", "46,493 steps"):
         assert cell in row
     said = " ".join(told[100])
-    assert "improved against last run" in said
+    assert "improved against base" in said
     assert "1 suspect" in said
     assert "5 trials a case" in said
     assert any("row/s" in line or "rows/s" in line for line in told[190])
