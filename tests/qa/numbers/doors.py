@@ -57,6 +57,10 @@ _CASES_ASKED = 1
 """Of so many cases the history is asked, and of so many trials `show`."""
 
 
+_OF_HISTORIES = ("latency", "speedup", "compile_cost", "break_even")
+"""Metrics whose histories are asked, by turns."""
+
+
 def every_figure(folder: Path, url: str, turn: int) -> Iterator[Figure]:
     """What all doors tell. `gate` comes last: it writes."""
     commands, app = Commands(folder, url), Starlette(routes=[*routes(), *charts()])
@@ -65,9 +69,12 @@ def every_figure(folder: Path, url: str, turn: int) -> Iterator[Figure]:
         if build is not None:
             yield from _of_machine(Place(app, commands, machine, build, turn))
         yield from of_api.of_points(app, machine)
+        yield from of_api.of_cases(app, machine)
+        yield from of_commands.of_cases(commands, machine)
     for of_steps in (of_commands.of_break_even(commands, STEPS), of_api.of_break_even(app, STEPS)):
         yield from of_steps
     yield from of_commands.of_geomean(commands)
+    yield from of_commands.of_trials(commands)
     yield from of_addresses.of_what_is_gone(app)
     listed = [*of_pages.of_trials(CONTENTS[Page.TRIAL](Link(page=Page.TRIAL)))]
     yield from listed
@@ -97,7 +104,7 @@ def _of_machine(place: Place) -> Iterator[Figure]:
     cases = sorted({figure.case for figure in of_build if figure.quantity == "speedup"})
     yield from of_api.of_badges(place.app, cases, place.machine, place.build)
     asked = [(case[0], case[1]) for case in _some(cases, place.turn)]
-    metric = ("latency", "speedup")[place.turn % 2]
+    metric = _OF_HISTORIES[place.turn % len(_OF_HISTORIES)]
     yield from of_commands.of_history(place.commands, place.machine, asked, metric)
     yield from of_api.of_changes(place.app, place.machine)
     for page in (Page.OVERVIEW, Page.REGRESSIONS):

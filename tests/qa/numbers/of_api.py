@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from tests.dashboard import asking
 from tests.qa.numbers.figures import Case, Figure, number, read, steps_told, tallies
-from tests.qa.numbers.of_commands import of_break_even_rows
+from tests.qa.numbers.of_commands import of_break_even_rows, of_listed_cases, of_listed_trials
 from tests.qa.numbers.of_comparisons import of_document
 
 API = "/api/v1"
@@ -43,8 +43,8 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
         case = (series["workload"], series["strategy"])
         address = f"{API}/series/{series['series_id']}"
         for run in ask(app, address).json["rows"]:
-            for metric in ("latency", "speedup"):
-                known = number(run["latency_ns" if metric == "latency" else "speedup"])
+            for metric, column in _OF_RUNS.items():
+                known = number(run[column])
                 if known is not None:
                     where = (machine, run["run_id"], metric)
                     yield Figure("a run's value", case, where, "API points", known)
@@ -55,6 +55,22 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
             if series["strategy"] != "eager":
                 yield Figure("speedup", case, where, "API points", number(point["speedup"]))
                 yield Figure("compile cost", case, where, "API points", number(point["compile_cost_ns"]))
+
+
+_OF_RUNS = {
+    "latency": "latency_ns",
+    "speedup": "speedup",
+    "compile_cost": "compile_cost_ns",
+    "break_even": "break_even_steps",
+}
+"""What one run says of a case."""
+
+
+def of_cases(app: Starlette, machine: str) -> Iterator[Figure]:
+    """What all runs of each build say of a case, and each trial of it."""
+    query = {"machine": machine, "limit": 1000}
+    yield from of_listed_cases(ask(app, f"{API}/cases", query).json["rows"], "API cases")
+    yield from of_listed_trials(ask(app, f"{API}/trials", query).json["rows"], "API trials")
 
 
 def of_changes(app: Starlette, machine: str) -> Iterator[Figure]:

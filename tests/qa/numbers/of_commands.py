@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log1p
 from pathlib import Path
 from typing import Any
 
-from compilewatch.db.units import at_best
+from compilewatch.db.units import NEVER, at_best
 from tests.qa.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.qa.numbers.histories import RELEASES
 from tests.qa.numbers.of_comparisons import of_document, of_markdown, of_values, selection_of
@@ -258,6 +260,51 @@ def of_regressions(commands: Commands) -> Iterator[Figure]:
         yield Figure("recorded change", case, where, "list regressions", number(row["change"]))
         yield Figure("recorded state", case, where, "list regressions", row["state"])
         yield Figure("what a later build says", case, where, "list regressions", row["now"])
+
+
+_OF_LISTED = {
+    "latency_ns": "latency",
+    "speedup": "speedup",
+    "compile_cost_ns": "compile cost",
+    "peak_bytes": "peak memory",
+    "time_to_first_result_ns": "time to first result",
+    "break_even_steps": "break-even, estimated",
+}
+"""Columns of a case as lists have them, and what they hold."""
+
+
+def of_cases(commands: Commands, machine: str) -> Iterator[Figure]:
+    """`list cases` of a machine, as document and as CSV: of each build what all its runs say."""
+    arguments = ("list", "cases", "--machine", machine)
+    _, document = commands.document(*arguments)
+    yield from of_listed_cases(document["rows"] if document else (), "list cases")
+    text = commands.typed(*arguments, "--csv")[1]
+    yield from of_listed_cases(csv.DictReader(io.StringIO(text)), "list cases, CSV")
+
+
+def of_listed_cases(rows: Iterable[Mapping[str, Any]], door: str) -> Iterator[Figure]:
+    """The figures of compiled cases; the cells of a CSV are texts."""
+    for row in rows:
+        case, where = (row["workload"], row["strategy"]), (row["machine_id"], row["build_id"])
+        for column, quantity in _OF_LISTED.items() if case[1] != "eager" else ():
+            value = NEVER if (column, row["break_even"]) == ("break_even_steps", NEVER) else row[column]
+            told = number(float(value) if value and value != NEVER else value or None)
+            if told is not None:
+                yield Figure(quantity, case, where, door, told)
+
+
+def of_trials(commands: Commands) -> Iterator[Figure]:
+    """`list trials`."""
+    _, document = commands.document("list", "trials")
+    yield from of_listed_trials(document["rows"] if document else (), "list trials")
+
+
+def of_listed_trials(rows: Iterable[Mapping[str, Any]], door: str) -> Iterator[Figure]:
+    """The figures of trials that passed."""
+    for row in rows:
+        for column, quantity in (("latency_ns", "latency"), ("speedup", "speedup")):
+            if column in row and (told := number(row[column])) is not None:
+                yield Figure(f"{quantity} of a trial", (), (row["trial_id"],), door, told)
 
 
 _FACT = re.compile(r"^(latency)\s+(\S+ \S+)")

@@ -325,7 +325,9 @@ def check_regressions(page: PageContent) -> None:
         return
     cases, changes = every[key], next(table for name, table in every.items() if name.startswith("changes-"))
     states = Counter(text.split(" ", 1)[1] for text in cases["state"])
-    (counted,) = (line for part in named(page.parts, "counted") if isinstance(part, Lines) for line in part.lines)
+    (counted,) = (
+        line for part in named(page.parts, "counted") if isinstance(part, Lines) for line in part.lines
+    )
     assert first_numbers(counted)[:2] == [len(cases), len(changes)]
     assert {state: int(number) for number, state in re.findall(r"(\d+) (\w+)(?:, |\.$)", counted)} == states
     assert changes["cases"].map(int).sum() == len(cases)
