@@ -15,6 +15,7 @@ from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import BuildSide, CaseKey, Row
+from compilewatch.db.metrics.eligibility import passed_mask, timed_mask
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.vocabulary import Metric
 
@@ -48,8 +49,10 @@ def evidence_parts(
     the verdicts `rows` on it. `confidence` of their intervals; the parts have keys that begin with `key`.
     """
     of_sides = [charts.side_trials(trials, side, case) for side in sides]
-    strip = charts.frame(of_sides, case, metric)
     shown = charts.shown_metric(metric)
+    # What counts in the verdict is drawn: else the mean of the points is not the number below them.
+    counts = passed_mask if shown is Metric.PEAK_MEMORY else timed_mask
+    strip = charts.frame([side[counts(side)] for side in of_sides], case, metric)
     alt = f"{METRICS[shown].name} of every trial of the base side and of the head side"
     drawn: Part = Empty(f"No trial of this case has a {METRICS[shown].word} to draw.")
     if not strip.empty:
@@ -60,7 +63,7 @@ def evidence_parts(
             f"{title}: the trials of both sides",
             charts.spec(lanes(strategies), strategies, shown),
             {"main": strip, "middles": charts.middles(strip)},
-            [f"{units.plural(missing, 'trial')} without a value left out."] if missing else [],
+            [f"{units.plural(missing, 'trial')} without a value that counts left out."] if missing else [],
         )
         drawn = Chart(f"{key}-strip", alt, chart, explained=reading(shown))
     return (

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.pages.overview import content as overview
 from compilewatch.dashboard.pages.regressions import content
-from compilewatch.dashboard.parts.parts import LEFT_OUT, Lines, Table, flat, named
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Lines, Table, flat, named
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.read.first_look import first_machine
 from compilewatch.dashboard.reports.freeze import freeze_link
@@ -29,6 +29,7 @@ from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.people.recording import triage as store_triage
 from compilewatch.db.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_machine
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
@@ -139,6 +140,32 @@ def test_a_link_to_a_regression_shows_its_evidence(recorded: Recorded) -> None:
     assert "every trial of the base side" in evidence.proto.alt
     assert series.proto.alt == "Latency of mlp with default, run by run"
     assert "the judge" in test.table[-1].value.to_string()
+
+
+def test_a_trial_set_aside_is_no_point_beside_a_number_without_it(store: Store) -> None:
+    """Drawn, it would move the mean line away from the value that the verdict has."""
+    history = stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"), trials_per_case=6)
+    place = next(n for n, each in enumerate(history) if each.strategy.name == "default")
+    wild = [10 * each for each in history[place].latency_samples_ns]
+    history[place] = Trial.model_validate(history[place].to_document() | {"samples_ns": wild})
+    with open_database(store(history)) as database:
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+        (found,) = (
+            each.regression
+            for each in standing_regressions(database)
+            if each.regression.row.workload == history[place].workload.name
+            and each.regression.row.strategy == "default"
+        )
+    assert found.row.trials == (5, 6)
+    page = content.page(Link(page=Page.REGRESSIONS, regression=(found.regression_id,)))
+    (strip,) = (
+        part for part in page.parts if isinstance(part, Chart) and part.key == "regression-case-strip"
+    )
+    assert strip.chart.notes == ["1 trial without a value that counts left out."]
+    means = strip.chart.frames["middles"].set_index("lane")["value"]
+    assert [1e6 * means[f"{side} · default"] for side in ("base", "head")] == pytest.approx(
+        [found.row.base, found.row.head]
+    )
 
 
 def test_what_is_said_is_asked_once_written_and_told(recorded: Recorded) -> None:

@@ -358,6 +358,12 @@ def check_evidence(page: PageContent) -> None:
     compared = first_numbers(numbers["trials"])[:2]
     if numbers["metric"] != METRICS["numerics"].name:
         assert compared == counts, numbers.to_dict()
+        means = strip.chart.frames["middles"].set_index("lane")["value"]
+        for side in ("base", "head") if numbers["metric"] == METRICS["latency"].name else ():
+            (mean,) = (
+                each for lane, each in means.items() if lane.startswith(f"{side} ") and lane in {*lanes}
+            )
+            assert agree(1e6 * mean, value(numbers[side]) or 0.0), numbers.to_dict()
         return
     (left_out,) = first_numbers(" ".join(strip.chart.notes)) or [0]
     assert sum(compared) <= sum(counts) + left_out, numbers.to_dict()
