@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.decide import counts_as_regression
+from compilewatch.db.judge.decide_again import is_gone
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.people.recording import TriageEvent, record_comparison, triage
 from compilewatch.db.people.regressions import (
@@ -16,6 +18,7 @@ from compilewatch.db.people.regressions import (
     standing_regressions,
 )
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.records.vocabulary import CauseClass, Verdict
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.cured import with_later
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
@@ -83,3 +86,28 @@ def test_the_list_of_regressions_says_it(database: Database) -> None:
     now(database, 1.0, 1.4, 1.0, builds=("2.12.0", "2.13.0", "2.15.0"))
     frame = regressions_frame(database, later=lambda states: with_later(database, states, Policy()))
     assert set(frame["now"]) == {"gone with torch 2.15.0"}
+
+
+@pytest.mark.parametrize(
+    ("update", "gone"),
+    [
+        ({"verdict": Verdict.UNCHANGED}, True),
+        ({"verdict": Verdict.IMPROVED}, True),
+        ({"verdict": Verdict.REGRESSED}, False),
+        # Most of it is left, only the trials are too few to tell.
+        ({"verdict": Verdict.INCONCLUSIVE}, None),
+        ({"verdict": Verdict.INCONCLUSIVE, "change": 0.01, "visible_change": 0.05}, True),
+        ({"verdict": Verdict.INCONCLUSIVE, "change": 0.01, "visible_change": 0.9}, None),
+        (
+            {"verdict": Verdict.INCONCLUSIVE, "change": 0.01, "visible_change": 0.05}
+            | {"cause": CauseClass.MACHINE},
+            None,
+        ),
+    ],
+)
+def test_a_step_is_gone_where_a_later_build_shows_none_or_would_have_shown_it(
+    database: Database, update: dict[str, object], gone: bool | None
+) -> None:
+    save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
+    recorded = next(row for row in judged(database, RUN_0, RUN_1).rows if counts_as_regression(row))
+    assert is_gone(recorded.model_copy(update=update), recorded) is gone
