@@ -427,5 +427,6 @@ def _exit_code(outcome: RunOutcome, report: ComparisonReport | None) -> int:
     if not outcome.measured:
         # Another process had the device, or the control series took all the minutes.
         return EXIT_CANNOT
-    regressed = report is not None and report.comparison.verdict is Verdict.REGRESSED
+    # What somebody accepted is no regression, here as in the gate.
+    regressed = report is not None and report.standing_verdict is Verdict.REGRESSED
     return 1 if outcome.failed or regressed else 0

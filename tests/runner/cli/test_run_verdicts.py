@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.people.recording import TriageEvent, triage
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.records.people import TriageState
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.cli.measure import run
 from compilewatch.runner.config.settings import Settings
-from tests.builders import make_history
+from compilewatch.runner.process.execution import RunOutcome
+from tests.builders import START, make_history
 from tests.regression_cases import RUN_1, RUN_2, stepping_history
 
 WORKLOADS = ("mlp", "bert-base")
@@ -18,6 +23,19 @@ def test_the_run_is_judged_against_the_one_before(sqlite_database: Database) -> 
     judged, logged = judge_and_log(sqlite_database, [RUN_2], WORKLOADS, Settings())
     assert (judged.comparison.base.run_ids, judged.comparison.head.run_ids) == ((RUN_1,), (RUN_2,))
     assert {each.row.workload for each in logged.recorded.new} == set(WORKLOADS)
+
+
+def test_what_somebody_accepted_ends_no_run_with_one(sqlite_database: Database) -> None:
+    outcome = RunOutcome(measured=1, failed=0, waiting=0, interrupted=False)
+    save_trials(sqlite_database, stepping_history(1.0, 1.4, builds=BUILDS[:2]))
+    first, _ = judge_and_log(sqlite_database, [RUN_1], WORKLOADS, Settings())
+    assert run._exit_code(outcome, first) == 1
+    for each in standing_regressions(sqlite_database):
+        expected = TriageEvent(state=TriageState.EXPECTED, author="ann", at=START)
+        triage(sqlite_database, each.regression.regression_id, expected)
+    again, logged = judge_and_log(sqlite_database, [RUN_1], WORKLOADS, Settings())
+    assert run._exit_code(outcome, again) == 0
+    assert logged.recorded.new == ()
 
 
 def test_a_newer_run_of_another_host_is_left_to_that_host(sqlite_database: Database) -> None:
