@@ -163,8 +163,10 @@ def of_history(
         told = [event["verdict"] for event in series["events"]] or verdicts
         changes = sum(verdict in ("regressed", "improved") for verdict in told)
         yield Figure("changes", case, selection, "history of the case", changes)
-        counted = found[workload, strategy, metric]
-        yield Figure("changes", case, selection, "history of the machine", counted)
+        # Break-even follows from cost and speedup: the machine's history counts those.
+        if metric != "break_even":
+            counted = found[workload, strategy, metric]
+            yield Figure("changes", case, selection, "history of the machine", counted)
         if verdicts:
             yield Figure("exit", case, selection, "history", ended)
             yield Figure("exit", case, selection, "its last step", DECIDED[verdicts[-1]])
