@@ -23,7 +23,12 @@ BYTES_PER_MB = 1_000_000
 
 _MISSING_CELLS = {"", "nan", "na", "n/a", "none", "null", "-"}
 _OTHER_SEPARATORS = (";", "\t")
-_DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(
+    r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?inf(?:inity)?\s*", re.I
+)
+_DECIMAL = re.compile(r"-?(?:(?P<grouped>[1-9][0-9]{0,2}[.,][0-9]{3})|[0-9]+[.,][0-9]+(?:[eE][-+]?[0-9]+)?)")
+_AS_NUMBER = "Write numbers as 1234.5: a decimal point, no separators of thousands, no sign such as %."
+_COUNTS = {"cpu_count", "device_count", "threads"}
 _MILLISECOND_EPOCH = 100_000_000_000
 
 
@@ -83,12 +88,16 @@ class Fields:
     def _finite(self, key: str, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             self.fail(key, f"must be a number, not {_shown(value)}")
-        if isinstance(value, str) and ("_" in value or not value.isascii()):
-            self.fail(key, f"must be a number, not {_shown(value)}")
         try:
-            number = float(value)
-        except (ValueError, OverflowError):
+            number = math.nan if isinstance(value, str) and not _NUMBER.fullmatch(value) else float(value)
+        except OverflowError:
             self.fail(key, f"must be a number, not {_shown(value)}")
+        if math.isnan(number) and isinstance(value, str):
+            raise self.place.error(
+                self.name_of(key),
+                f"must be a number, not {_shown(value)}",
+                _AS_NUMBER,
+            )
         if not math.isfinite(number):
             self.fail(key, f"must be a finite number, not {_shown(value)}")
         return number
@@ -130,6 +139,32 @@ class Fields:
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= INT64_MAX:
                 self.fail(key, f"must be a whole number of 0 or more, not {_shown(value)}")
         return values
+
+    def figures(self, keys: Iterable[str]) -> dict[str, float]:
+        """The numbers that stand under `keys`."""
+        return {key: figure for key in keys if (figure := self.number(key)) is not None}
+
+    def sizes(self, keys: Iterable[str]) -> dict[str, int]:
+        """The whole numbers that stand under `keys`."""
+        return {key: size for key in keys if (size := self.count(key)) is not None}
+
+    def words(self, keys: Iterable[str]) -> dict[str, str]:
+        """The texts that stand under `keys`."""
+        return {key: text for key in keys if (text := self.text(key)) is not None}
+
+    def facts(self, paths: Mapping[str, str]) -> dict[str, Any]:
+        """Of each fact the text at its path, such as "environment.cpu", or the whole number: of facts that
+        count, and of sizes of a batch.
+        """
+        return {fact: self._fact(fact, path.split(".")) for fact, path in paths.items()}
+
+    def _fact(self, fact: str, path: Sequence[str]) -> str | int | None:
+        part = self
+        for key in path[:-1]:
+            part = part.part(key)
+        if fact == "batch_size":
+            return part.count(path[-1]) or None
+        return part.count(path[-1]) if fact in _COUNTS else part.text(path[-1])
 
     def text(self, key: str, limit: int = 200) -> str | None:
         """A non-empty text of at most `limit` characters that a database can store."""
@@ -274,8 +309,10 @@ def csv_rows(file: InputFile) -> Iterator[Fields]:
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise Place(file.shown, 1).error(_shown(twice), "is the name of two columns")
-    for number, cells in lines:
+    for number, row in lines:
         place = Place(file.shown, number)
+        # A spreadsheet writes empty cells behind the last column.
+        cells = row if any(row[len(header) :]) else row[: len(header)]
         if len(cells) != len(header):
             raise place.error("the row", f"has {len(cells)} cells, the header has {len(header)}")
         yield Fields(place, dict(zip(header, cells, strict=True)))
@@ -288,23 +325,72 @@ def _csv_lines(file: InputFile) -> Iterator[tuple[int, list[str]]]:
         first.append(line)
         if line.strip():
             break
+    if first and "\r" in first[-1]:
+        raise Place(file.shown, len(first)).error(
+            "the header", "ends in a carriage return alone", "Save it with line feeds."
+        )
     try:
         separator = separator_of(first[-1]) if first else ","
         reader = csv.reader(chain(first, lines), strict=True, delimiter=separator)
     except csv.Error as error:
         raise Place(file.shown, len(first)).error("the header", f"is not CSV: {error}") from error
+    decimals, header = _Decimals(separator), True
     try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, [_cell(cell, separator) for cell in cells]
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            if header:
+                # The last columns of a spreadsheet have neither a name nor cells.
+                while len(cells) > 1 and not (cells[-1] or cells[-2]):
+                    del cells[-1]
+            yield (
+                reader.line_num,
+                cells if header else decimals.read(Place(file.shown, reader.line_num), cells),
+            )
+            header = False
     except csv.Error as error:
         raise Place(file.shown, reader.line_num).error("the row", f"is not CSV: {error}") from error
+    decimals.require_one(tabs=separator == "\t")
 
 
-def _cell(cell: str, separator: str) -> str:
-    """Where no comma separates, one stands in numbers: programs write both in the same countries."""
-    cell = cell.strip()
-    return cell.replace(",", ".") if separator != "," and _DECIMAL_COMMA.fullmatch(cell) else cell
+class _Decimals:
+    """Which sign stands before decimals where no comma separates columns: programs write commas for both in
+    the same countries. A number like 1,234 or 1.234 may be meant with a separator of thousands.
+    """
+
+    def __init__(self, separator: str) -> None:
+        self._used = separator != ","
+        self._sure: set[str] = set()
+        self._unsure: dict[str, tuple[Place, str]] = {}
+
+    def read(self, place: Place, cells: list[str]) -> list[str]:
+        """The cells of a row, numbers with a decimal point."""
+        return [self._cell(place, cell) for cell in cells] if self._used else cells
+
+    def _cell(self, place: Place, cell: str) -> str:
+        match = _DECIMAL.fullmatch(cell)
+        if match is None:
+            return cell
+        sign = "," if "," in cell else "."
+        if match["grouped"]:
+            self._unsure.setdefault(sign, (place, cell))
+        else:
+            self._sure.add(sign)
+        return cell.replace(",", ".")
+
+    def require_one(self, *, tabs: bool) -> None:
+        """Raises RecordError where the other numbers of the file do not tell what an unsure one means."""
+        comma, point = self._unsure.get(","), self._unsure.get(".")
+        unsure = None
+        if "," in self._sure:
+            unsure = point
+        elif comma and (tabs or point or "." in self._sure):
+            unsure = comma
+        if unsure is not None:
+            raise unsure[0].error(
+                unsure[1], "may be a thousand times that: a separator of thousands or of decimals", _AS_NUMBER
+            )
 
 
 def _text_lines(file: InputFile) -> Iterator[str]:
@@ -312,7 +398,9 @@ def _text_lines(file: InputFile) -> Iterator[str]:
         try:
             yield line.decode("utf-8") + "\n"
         except UnicodeDecodeError as error:
-            raise Place(file.shown, number).error("the text", f"is not UTF-8 (byte {error.start})") from error
+            raise Place(file.shown, number).error(
+                "the text", f"is not UTF-8 (byte {error.start})", "Save it as UTF-8."
+            ) from error
 
 
 def moment(fields: Fields, key: str) -> datetime | None:

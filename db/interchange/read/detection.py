@@ -165,6 +165,8 @@ def refused(head: bytes) -> tuple[str, str]:
     """The end of a sentence about a file that begins with `head` and is not read, and the next step."""
     if head[257:262] == b"ustar":
         return "is a tar archive, which is not opened", "Unpack it, or pack a zip."
+    if b"\0" in head:
+        return "holds bytes that are no text, or UTF-16 without its mark", "Save a table as UTF-8."
     for name, marks in _KEYS:
         if all(mark in head for mark in marks):
             return f"looks like {name}, which is not read", _NEXT_STEPS.get(name, _AS_CSV)

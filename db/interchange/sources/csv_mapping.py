@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from compilewatch.db.columns.source_metrics import unit_of
 from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import csv_header, csv_rows
 from compilewatch.db.interchange.files.opening import InputFile
@@ -22,6 +23,7 @@ _STATED_BY = {
     f"{name}_{unit}": name for name in ("latency", "eager_latency", "compile") for unit in NS_OF_UNITS
 }
 _STATED_BY |= {f"{name}_{unit}": name for name in ("peak", "eager_peak") for unit in BYTES_OF_UNITS}
+_BRACKETS = str.maketrans("[]", "()")
 FIELDS: tuple[str, ...] = (*_OTHERS, *FACTS, *_STATED_BY)
 
 
@@ -51,6 +53,8 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
     explicit = _over(usual, stated)
     meanings = {*explicit.values(), *options.meanings}
     mapping = _over(_own(name for name in header if name not in meanings), explicit)
+    for field, column in mapping.items():
+        _require_unit(file, field, column)
     if not _suffices(mapping, options):
         wanted = "a latency" if options.workload else "workload and to a latency"
         raise UnmappedError(
@@ -96,6 +100,19 @@ def _require_field(file: InputFile, field: str) -> None:
             f"Known are {', '.join(_OTHERS + FACTS)}, times and sizes with their unit such as "
             "latency_ms, compile_s and peak_gb, and shape.NAME, package.NAME and metric.NAME.",
         )
+
+
+def _require_unit(file: InputFile, field: str, column: str) -> None:
+    """Raises RecordError where a column's name has another unit than the field it is mapped to."""
+    name, _, unit = field.rpartition("_")
+    written = unit_of(column.translate(_BRACKETS))
+    for units in (NS_OF_UNITS, BYTES_OF_UNITS):
+        if field in _STATED_BY and unit in units and written in units and units[written] != units[unit]:
+            raise RecordError(
+                f"{file.shown}, line 1: {one_line(column)}: is in {written} by its name, "
+                f"and {field} is mapped to it.",
+                f'Name the column\'s own unit: --column "{name}_{written}={one_line(column)}".',
+            )
 
 
 def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) -> RecordError:

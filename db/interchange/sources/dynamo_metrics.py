@@ -74,11 +74,7 @@ def outcome(
             control_latency_ns=None
             if latency_ms is None or speedup is None
             else row.whole("speedup", latency_ms * speedup * NS_PER_MS),
-            metrics={
-                row.storable(key, key): value
-                for key in row.data
-                if key not in _CONSUMED and (value := row.number(key)) is not None
-            },
+            metrics=row.figures(row.storable(key, key) for key in row.data if key not in _CONSUMED),
         ),
         "cold_start": _cold_start(row),
         "memory": _memory(row, device, peak_unit),

@@ -21,10 +21,10 @@ gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 
 from compilewatch.db.columns import source_metrics
 from compilewatch.db.errors import RecordError, one_line
@@ -59,6 +59,7 @@ _SIZES = BYTES_OF_UNITS | {"b": 1, "byte": 1}
 _TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
 _BARE = re.compile(r"[-+0-9.eE]{1,40}")
 _PASSES = frozenset({"forward", "backward", "full", "fwd", "bwd"})
+_Value = TypeVar("_Value")
 _RATIOS = frozenset({"x", "\u00d7"})
 
 
@@ -230,9 +231,7 @@ def _result(row: Fields, raw: Mapping[str, str], options: ImportOptions) -> Fore
         strategy=strategy,
         raw=dict(raw),
         stated=_facts(row),
-        shape={
-            name: size for name in _group(row, "shape") if (size := row.count(f"shape.{name}")) is not None
-        },
+        shape=_named(row, "shape", row.sizes),
         failure=failed(failure) if failure else None,
         parts={} if failure else _parts(row, latency, eager, only_eager=only_eager),
     )
@@ -250,7 +249,6 @@ def _strategy(row: Fields, latency: int | None, options: ImportOptions) -> Strat
 
 
 def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: bool) -> dict[str, Any]:
-    metrics = {name: row.number(f"metric.{name}") for name in _group(row, "metric")}
     compile_ns = _scaled(row, "compile", NS_OF_UNITS)
     return {
         "summary": Summary(
@@ -258,7 +256,7 @@ def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: b
             control_latency_ns=eager,
             n=row.count("samples"),
             throughput_per_s=row.number("throughput_per_s"),
-            metrics={name: value for name, value in metrics.items() if value is not None},
+            metrics=_named(row, "metric", row.figures),
         ),
         "cold_start": compile_cost(compile_ns),
         "memory": _memory(row, only_eager=only_eager),
@@ -278,14 +276,13 @@ def _facts(row: Fields) -> dict[str, Any]:
     torch, task = row.text("torch"), row.text("task")
     if task is not None and task not in list(Task):
         row.fail("task", f"must be one of {', '.join(Task)}")
-    packages = {name: row.text(f"package.{name}") for name in _group(row, "package")}
     return {
         **(torch_facts(torch) if torch else {}),
-        **{name: text for name in FACTS if (text := row.text(name)) is not None},
+        **row.words(FACTS),
         "task": Task(task) if task else None,
         "measured_at": moment(row, "measured_at"),
         "batch_size": row.count("batch_size") or None,
-        "packages": {name: version for name, version in packages.items() if version} or None,
+        "packages": _named(row, "package", row.words) or None,
     }
 
 
@@ -299,5 +296,7 @@ def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool 
     return values[0][1] if values else None
 
 
-def _group(row: Fields, group: str) -> list[str]:
-    return [field.partition(".")[2] for field in row.data if field.startswith(f"{group}.")]
+def _named(row: Fields, group: str, read: Callable[[list[str]], dict[str, _Value]]) -> dict[str, _Value]:
+    """What the fields of a group hold, by the name behind its point."""
+    found = read([field for field in row.data if field.startswith(f"{group}.")])
+    return {field.partition(".")[2]: value for field, value in found.items()}

@@ -23,6 +23,15 @@ from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import ColdStart, Memory, Strategy, Summary, Task
 
 _LOAD = "load"
+_FACTS = {
+    "device": "backend.device",
+    "cpu_name": "environment.cpu",
+    "cpu_count": "environment.cpu_count",
+    "threads": "backend.intra_op_num_threads",
+    "python": "environment.python_version",
+    "os": "environment.platform",
+    "suite": "name",
+}
 _TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}
 
 
@@ -63,11 +72,7 @@ def _result(target: str, measured: Fields, config: Fields, load_ns: int | None) 
         strategy=_strategy(backend),
         raw={"target": target, "measured": dict(measured.data), "config": dict(config.data)},
         stated={**_facts(config), "task": _TASKS.get(scenario.text("name") or ""), "batch_size": batch},
-        shape={
-            key: size
-            for key in inputs.data
-            if key != "batch_size" and (size := inputs.count(key)) is not None
-        },
+        shape=inputs.sizes(key for key in inputs.data if key != "batch_size"),
         item=item,
         parts={
             **_latency(measured.part("latency"), throughput),
@@ -126,27 +131,16 @@ def _facts(config: Fields) -> dict[str, Any]:
         if isinstance(gpus, list) and gpus
         else None
     )
-    cpu = environment.text("cpu")
-    return {
-        "device": device,
-        "device_name": cpu if device == "cpu" else gpu,
+    facts = config.facts(_FACTS)
+    return facts | {
+        "device_name": facts["cpu_name"] if device == "cpu" else gpu,
         "device_count": environment.count("gpu_count") if device == "cuda" else None,
-        "cpu_name": cpu,
-        "cpu_count": environment.count("cpu_count"),
         "ram_bytes": environment.scaled("cpu_ram_mb", BYTES_PER_MB),
-        "threads": backend.count("intra_op_num_threads"),
         "dtype": backend.text("dtype") or backend.text("torch_dtype"),
-        "python": environment.text("python_version"),
-        "os": environment.text("platform"),
         "packages": _packages(environment),
-        "suite": config.text("name"),
     }
 
 
 def _packages(environment: Fields) -> dict[str, str]:
-    versions = {
-        match[1]: environment.text(key)
-        for key in environment.data
-        if (match := re.fullmatch(r"([a-z_]+)_version", key)) and match[1] != "python"
-    }
-    return {name: version for name, version in versions.items() if version}
+    keys = (key for key in environment.data if re.fullmatch(r"(?!python_)[a-z_]+_version", key))
+    return {key.removesuffix("_version"): version for key, version in environment.words(keys).items()}

@@ -353,7 +353,7 @@ def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
     on_cpu = (device or options.device) == "cpu"
     return {
         **(torch_facts(torch) if torch else {}),
-        **{name: text for name in _SOFTWARE if (text := software.text(name))},
+        **software.words(_SOFTWARE),
         "torch_git": fields.text("head_sha") if fields.text("repo") == "pytorch/pytorch" else None,
         "task": _MODES.get(benchmark.text("mode") or ""),
         "dtype": benchmark.text("dtype"),
@@ -361,9 +361,7 @@ def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
         "device": device,
         "device_name": runner.text("cpu_info") if on_cpu else runner.text("gpu_info") or info.text("arch"),
         "device_count": None if on_cpu else runner.count("gpu_count"),
-        "machine": runner.text("name"),
-        "cpu_name": runner.text("cpu_info"),
-        "cpu_count": runner.count("cpu_count"),
+        **runner.facts({"machine": "name", "cpu_name": "cpu_info", "cpu_count": "cpu_count"}),
         "measured_at": moment(fields, "timestamp"),
         "suite": _suite(fields.part("model")),
     }

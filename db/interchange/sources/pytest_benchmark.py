@@ -34,6 +34,13 @@ from compilewatch.db.records.trial import Code, Strategy, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
+_MACHINE = {
+    "torch_git": "pytorch_git_version",
+    "machine": "node",
+    "cpu_name": "cpu.brand_raw",
+    "cpu_count": "cpu.count",
+    "python": "python_version",
+}
 _TORCH_KEYS = ("torch", "torch_version", "pytorch_version")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _Workload = tuple[str, tuple[tuple[str, str], ...]]
@@ -145,16 +152,10 @@ def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str
     system = " ".join(text for key in ("system", "release") if (text := info.text(key)))
     return {
         **(torch_facts(version) if version else {}),
-        "torch_git": info.text("pytorch_git_version"),
-        "machine": info.text("node"),
-        "device": device,
+        **info.facts(_MACHINE),
+        **extra.facts({key: key for key in ("device", "dtype", "batch_size")}),
         "device_name": cpu.text("brand_raw") if on_cpu else extra.text("device_name"),
-        "cpu_name": cpu.text("brand_raw"),
-        "cpu_count": cpu.count("count"),
-        "python": info.text("python_version"),
         "os": system or None,
-        "dtype": extra.text("dtype"),
-        "batch_size": extra.count("batch_size") or None,
         "measured_at": moment(document, "datetime"),
     }
 

@@ -58,16 +58,14 @@ def served(
 
 
 def _impossible(figures: Mapping[str, float]) -> set[str]:
-    """Times below 0 or longer than the whole load, and those per token that are longer than any request."""
+    """Times below 0, and those per token that are longer than any request, or than the whole load."""
     times = {name: match["of"] for name in figures if (match := _TIME.fullmatch(name))}
-    longest = figures.get("duration", 0) * 1_000 or math.inf
-    requests = (
-        max((figures[name] for name, of in times.items() if of.startswith("e2e")), default=0) or longest
-    )
+    requests = max((figures[name] for name, of in times.items() if of.startswith("e2e")), default=0)
+    longest = requests or figures.get("duration", 0) * 1_000 or math.inf
     return {
         name
         for name, of in times.items()
-        if not 0 <= figures[name] <= (requests if of == "tpot" else longest)
+        if not 0 <= figures[name] <= (longest if of == "tpot" else math.inf)
     }
 
 
@@ -202,15 +200,11 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
             if isinstance(value, int | float) and (figure := part.number(key)) is not None:
                 figures[_REPORTED.get(key, part.storable(key, key))] = figure
     for section, key, of in _PERCENTILES:
-        each = document.part(section).part(key)
-        for name, called in _STATISTICS.items():
-            if (figure := each.number(name)) is not None:
-                figures[f"{called}_{of}_ms"] = figure
-    sizes = {key: world.count(key) for key in ("tp_size", "pp_size", "max_batch_size")}
-    sizes |= {"num_requests": requests.count("num_requests")}
-    for size, key in (("input_len", "avg_input_length"), ("output_len", "avg_output_length")):
-        length = requests.number(key)
-        sizes[size] = None if length is None else requests.whole(key, length)
+        each = document.part(section).part(key).figures(_STATISTICS)
+        figures |= {f"{_STATISTICS[name]}_{of}_ms": figure for name, figure in each.items()}
+    sizes = world.sizes(("tp_size", "pp_size", "max_batch_size")) | requests.sizes(("num_requests",))
+    for key, length in requests.figures(("avg_input_length", "avg_output_length")).items():
+        sizes[f"{key.split('_')[1]}_len"] = requests.whole(key, length)
     version, backend = own.text("version"), own.text("backend")
     words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
     facts = {
@@ -226,7 +220,7 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
         figures,
         model=own.text("model"),
         load=", ".join((load_words(UNLIMITED, None), *words)),
-        sizes={key: size for key, size in sizes.items() if size is not None},
+        sizes=sizes,
         strategy=engine("tensorrt") if (backend or "").upper() == "TRT" else None,
         stated=facts,
     )

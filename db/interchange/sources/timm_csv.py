@@ -23,6 +23,7 @@ from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Summary, Task
+from compilewatch.db.units import plural
 
 _NAME = re.compile(
     r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9_]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
@@ -44,16 +45,17 @@ _TASKS = {"infer": Task.INFERENCE, "train": Task.TRAINING}
 _Key = tuple[str, str | None, str | None]
 
 
-def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """Trials of the file and, where its eager or compiled partner lies beside it, of both.
 
-    Of rows that repeat model, image size and batch the first counts. Raises RecordError.
+    Of rows that repeat model, image size and batch the first counts, and a sentence counts the others. Raises
+    RecordError.
     """
     eager, dynamo = _pair(file)
     controls: dict[_Key, int | None] = {}
     for part in filter(None, (eager, dynamo)):
         strategy = _strategy(part)
-        for row in _first_rows(part):
+        for row in _first_rows(part, options):
             result = _result(row, part, strategy)
             if part is eager:
                 controls[_key(row)] = result.parts["summary"].latency_ns
@@ -70,17 +72,24 @@ def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
     return file, file.sibling(stem + "-dynamo.csv")
 
 
-def _first_rows(file: InputFile) -> Iterator[Fields]:
+def _first_rows(file: InputFile, options: ImportOptions) -> Iterator[Fields]:
     prefix = column_prefix(csv_header(file))
     if prefix is None:
         raise Place(file.shown, 1).error("the header", "has no *_step_time column")
     keys: set[_Key] = set()
+    repeats = 0
     for row in csv_rows(file):
         unprefixed = {name.removeprefix(prefix): cell for name, cell in row.data.items()}
         fields = Fields(row.place, unprefixed)
-        if _key(fields) not in keys:
-            keys.add(_key(fields))
-            yield fields
+        if _key(fields) in keys:
+            repeats += 1
+            continue
+        keys.add(_key(fields))
+        yield fields
+    if repeats:
+        options.note(
+            f"{file.shown}: {plural(repeats, 'row')} with model, image size and batch of another left out."
+        )
 
 
 def column_prefix(header: list[str]) -> str | None:
@@ -98,9 +107,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> ForeignR
     summary = Summary(
         latency_ns=row.duration_ns("step_time", NS_PER_MS),
         throughput_per_s=row.number("samples_per_sec"),
-        metrics={
-            key: value for key in ("param_count", "gmacs", "macts") if (value := row.number(key)) is not None
-        },
+        metrics=row.figures(("param_count", "gmacs", "macts")),
     )
     if summary.latency_ns is None:
         row.fail("step_time", "is missing")

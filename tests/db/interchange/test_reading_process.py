@@ -25,9 +25,9 @@ OPTIONS = ImportOptions(**TOLD)
 
 
 def peak_bytes(pid: int) -> int:
-    """The most that a process had resident."""
+    """The most that a process had resident; 0 of one that has ended and is not yet waited for."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) * 1024
+    return int(found[1]) * 1024 if found else 0
 
 
 class Watched(process.ReadingProcess):
@@ -42,7 +42,7 @@ class Watched(process.ReadingProcess):
             while begun.poll() is None:
                 try:
                     Watched.peak = max(Watched.peak, peak_bytes(begun.pid))
-                except (OSError, AssertionError):
+                except OSError:
                     return
                 time.sleep(0.01)
 

@@ -63,8 +63,7 @@ def _result(
     latency_ns = times.duration_ns("mean", NS_PER_MS)
     if times.data and latency_ns is None:
         times.fail("mean", "is missing")
-    kept = {key: figure for key in _KEPT if (figure := times.number(key)) is not None}
-    summary = Summary(latency_ns=latency_ns, n=times.count("num_trials"), metrics=kept)
+    summary = Summary(latency_ns=latency_ns, n=times.count("num_trials"), metrics=times.figures(_KEPT))
     return ForeignResult(
         place=times.place,
         workload=name,
