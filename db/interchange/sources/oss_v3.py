@@ -91,62 +91,50 @@ def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Sett
     `of_benchmark` is false where `benchmark.extra_info` holds none. Words that do not fit behind the name
     are unmapped. Raises RecordError for a key or word that no database stores.
     """
-    model, benchmark = record.part("model"), record.part("benchmark")
-    parts = [("model.extra_info", model.part("extra_info"), set[str]())]
-    if of_benchmark:
-        parts.append(("benchmark.extra_info", benchmark.part("extra_info"), _READ))
-    parts.append(("inputs", _inputs(record), set()))
-    named: dict[str, tuple[str, object]] = {}
-    for origin, part, read in parts:
-        for key, value in _settings(part.data):
+    inputs = {
+        called: {**each.data, **each.part("extra_info").data, "extra_info": None}
+        for called, each in record.part("inputs").parts()
+    }
+    benchmark = record.part("benchmark").part("extra_info").data if of_benchmark else {}
+    parts = (
+        ("model.extra_info", record.part("model").part("extra_info").data, set[str]()),
+        ("benchmark.extra_info", benchmark, _READ),
+        ("inputs", inputs, set[str]()),
+    )
+    settings, paths = Settings({}, {}, {}), dict[str, str]()
+    for origin, values, read in parts:
+        for key, value in _leaves(values):
             if key not in read:
                 path = f"{origin}.{key}"
-                named[path if key in named else part.storable(key, key)] = path, value
-    settings = _sorted_out(record, named)
+                called = path if key in paths else record.storable(path, key)
+                paths[called] = path
+                _sort_in(settings, record, called, path, value)
     if len(settings.named(name)) <= _LONGEST_NAME:
         return settings
-    words = {named[key][0]: json.dumps(word) for key, word in settings.words.items()}
+    words = {paths[key]: json.dumps(word) for key, word in settings.words.items()}
     return Settings(settings.shape, {}, settings.unmapped | words)
 
 
-def _inputs(record: Fields) -> Fields:
-    """`inputs` with the settings of each one's `extra_info` beside its dtype."""
-    inputs = record.part("inputs")
-    flat = {
-        name: {**each.data, **each.part("extra_info").data, "extra_info": None}
-        for name, each in inputs.parts()
-    }
-    return Fields(inputs.place, flat, inputs.path)
-
-
-def _settings(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
+def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
     """Every value by its path, but for those whose names say that they are no settings."""
     for key, value in values.items():
         if _NO_SETTINGS.isdisjoint(word.lower() for word in _WORDS.findall(key)):
             if isinstance(value, dict):
-                yield from _settings(value, f"{path}{key}.")
+                yield from _leaves(value, f"{path}{key}.")
             else:
                 yield f"{path}{key}", value
 
 
-def _whole(text: str) -> int | None:
-    size = int(text) if _WHOLE.fullmatch(text) else None
-    return size if size is None or abs(size) <= INT64_MAX else None
-
-
-def _sorted_out(record: Fields, named: Mapping[str, tuple[str, object]]) -> Settings:
-    settings = Settings({}, {}, {})
-    for key, (path, value) in named.items():
-        text = value.strip() if isinstance(value, str) else json.dumps(value)
-        if text.lower() in _UNSET:
-            continue
-        if (size := _whole(text)) is not None:
-            settings.shape[key] = size
-        elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
-            settings.unmapped[path] = text
-        else:
-            settings.words[key] = "true" if text == "True" else record.storable(path, text)
-    return settings
+def _sort_in(settings: Settings, record: Fields, key: str, path: str, value: object) -> None:
+    text = value.strip() if isinstance(value, str) else json.dumps(value)
+    if text.lower() in _UNSET:
+        return
+    if _WHOLE.fullmatch(text) and abs(int(text)) <= INT64_MAX:
+        settings.shape[key] = int(text)
+    elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
+        settings.unmapped[path] = text
+    else:
+        settings.words[key] = "true" if text == "True" else record.storable(path, text)
 
 
 SOURCE = "oss-v3"
@@ -260,35 +248,31 @@ class _Group:
         return self.fields.part("benchmark").part("extra_info").part("args")
 
     def result(self, options: ImportOptions) -> ForeignResult:
-        if (arguments := self.of_vllm) is not None:
-            return self._vllm_result(arguments, options)
-        facts = _facts(self.fields, options)
-        parts, failure = self._outcome(str(facts["device"] or options.device))
-        return ForeignResult(
+        """What its metrics say together, of vLLM's own benchmark as `vllm_bench` reads them."""
+        facts, arguments = _facts(self.fields, options), self.of_vllm
+        result = ForeignResult(
             place=self.fields.place,
             workload=self.settings.named(self._name),
-            strategy=_strategy(self.fields, options),
+            strategy=None,
             raw={"values": self.values, "texts": self.texts},
             stated=facts,
             shape=self.settings.shape,
-            failure=failure,
-            parts=parts,
         )
-
-    def _vllm_result(self, arguments: Fields, options: ImportOptions) -> ForeignResult:
-        name = f"{self._name} {vllm_bench.kind_of(self.lists)}"
-        stated = {"dtype": vllm_bench.dtype_of(arguments), "batch_size": arguments.count("batch_size")}
-        facts = _facts(self.fields, options)
-        return ForeignResult(
-            place=self.fields.place,
-            workload=self.fields.storable("model.name", self.settings.named(name)),
-            strategy=vllm_bench.strategy_of(arguments),
-            raw={"values": self.lists, "texts": self.texts},
-            stated=facts | {key: value or None for key, value in stated.items()},
-            named={"task": Task.INFERENCE},
-            shape=self.settings.shape,
-            parts=vllm_bench.parts(self.fields, self.lists, arguments, options),
-        )
+        if arguments is None:
+            result.strategy = _strategy(self.fields, options)
+            result.parts, result.failure = self._outcome(str(facts["device"] or options.device))
+            return result
+        name = self.settings.named(f"{self._name} {vllm_bench.kind_of(self.lists)}")
+        result.workload = self.fields.storable("model.name", name)
+        result.strategy = vllm_bench.strategy_of(arguments)
+        result.raw = {"values": self.lists, "texts": self.texts}
+        result.stated = facts | {
+            "dtype": vllm_bench.dtype_of(arguments),
+            "batch_size": arguments.count("batch_size") or None,
+        }
+        result.named = {"task": Task.INFERENCE}
+        result.parts = vllm_bench.parts(self.fields, self.lists, arguments, options)
+        return result
 
     @cached_property
     def settings(self) -> Settings:

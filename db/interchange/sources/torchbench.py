@@ -43,7 +43,9 @@ _FILE_NAME = re.compile(r"metrics-(\d{14})\.json")
 _METRICS = {"latencies": "latency", "cpu_peak_mem": "cmem", "gpu_peak_mem": "gmem"}
 _TASKS = {"eval": Task.INFERENCE, "train": Task.TRAINING}
 _BACKEND_ARGUMENTS = ("--torchdynamo", "--backend", "--dynamo")
-_Case = tuple[str, str, str, str, str]
+_CASE = ("model", "test", "device", "batch", "args")
+_UNSAID = {"device": "cpu", "batch": "None", "args": ""}
+_Case = tuple[str, ...]
 
 
 def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
@@ -57,16 +59,9 @@ def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     for key, value in metrics.data.items():
         match = _matched(key, on_cpu=document.text("name") == "cpu")
         if match:
-            groups = {"device": "cpu", **match.groupdict()}
-            case = (
-                groups["model"],
-                groups["test"],
-                groups["device"],
-                groups.get("batch") or "None",
-                groups.get("args") or "",
-            )
+            groups = _UNSAID | match.groupdict()
             name = _METRICS.get(groups["metric"], groups["metric"])
-            cases.setdefault(case, {})[name] = value
+            cases.setdefault(tuple(groups[part] for part in _CASE), {})[name] = value
     if metrics.data and not cases:
         metrics.fail(
             metrics.storable("name", next(iter(metrics.data))[:200]), "is in no known TorchBench grammar"
