@@ -183,6 +183,7 @@ _REPORTED = {
     "request_throughput_req_s": "request_throughput",
 }
 _WORDS = ("quantization", "kv_cache_dtype")
+_ENGINE_SIZES = ("tp_size", "pp_size", "ep_size", "max_batch_size", "max_num_tokens")
 _PERCENTILES = (
     ("performance", "request_latency_percentiles_ms", "e2el"),
     ("streaming_metrics", "ttft_percentiles", "ttft"),
@@ -202,11 +203,13 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
     for section, key, of in _PERCENTILES:
         each = document.part(section).part(key).figures(_STATISTICS)
         figures |= {f"{_STATISTICS[name]}_{of}_ms": figure for name, figure in each.items()}
-    sizes = world.sizes(("tp_size", "pp_size", "max_batch_size")) | requests.sizes(("num_requests",))
+    sizes = world.sizes(_ENGINE_SIZES) | requests.sizes(("num_requests",))
     for key, length in requests.figures(("avg_input_length", "avg_output_length")).items():
         sizes[f"{key.split('_')[1]}_len"] = requests.whole(key, length)
     version, backend = own.text("version"), own.text("backend")
     words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
+    if mode := document.part("decoding_stats").text("mode", 60):
+        words.append(f"decoding {mode}")
     facts = {
         "dtype": own.text("dtype"),
         "device": "cuda",

@@ -333,8 +333,9 @@ def test_the_first_aiperf_had_its_metrics_in_a_part_and_some_vllm_a_colon(tmp_pa
 
 def test_trtllm_bench(tmp_path: Path) -> None:
     trial, summary = the(written(tmp_path, trtllm_bench()), dtype=None, device_name=None)
-    assert (trial.workload.name, trial.workload.dtype) == ("acme/L serve, unlimited rate", "bfloat16")
-    assert trial.workload.shape["tp_size"] == 2
+    name = "acme/L serve, unlimited rate, decoding MTP"
+    assert (trial.workload.name, trial.workload.dtype) == (name, "bfloat16")
+    assert (trial.workload.shape["tp_size"], trial.workload.shape["ep_size"]) == (2, 1)
     assert trial.machine.device_name == "NVIDIA H100"
     assert trial.build.packages["tensorrt_llm"] == "1.0.0"
     # 1 s / 2,560 tokens
@@ -366,4 +367,4 @@ def test_a_quantized_engine_is_another_case(tmp_path: Path) -> None:
     report = json.loads(trtllm_bench())
     report["engine"] |= {"quantization": "FP8", "kv_cache_dtype": None}
     trial, _ = the(written(tmp_path, json.dumps(report)))
-    assert trial.workload.name == "acme/L serve, unlimited rate, quantization FP8"
+    assert trial.workload.name == "acme/L serve, unlimited rate, quantization FP8, decoding MTP"

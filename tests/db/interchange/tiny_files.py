@@ -132,7 +132,11 @@ def trtllm_bench(**performance: Any) -> str:
         {
             "engine": {"model": "acme/L", "version": "1.0.0", "backend": "Pytorch", "dtype": "bfloat16"},
             "machine": {"name": "NVIDIA H100", "memory.total": 79.1},
-            "world_info": {"tp_size": 2, "pp_size": 1, "max_batch_size": 64, "issue_rate": 1e9},
+            "world_info": {
+                **{"tp_size": 2, "pp_size": 1, "ep_size": 1, "issue_rate": 1e9},
+                **{"max_batch_size": 64, "max_num_tokens": 8_192},
+            },
+            "decoding_stats": {"mode": "MTP"},
             "request_info": {"num_requests": 100, "avg_input_length": 128.0, "avg_output_length": 128.0},
             "performance": {
                 "total_latency_ms": 5_000.0,
