@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compilewatch.dashboard.document.content import Content, Lines, Section, Table
 from compilewatch.dashboard.document.svg import let_through
+from compilewatch.dashboard.text.foreign_text import unticked
 from compilewatch.db import units
 from compilewatch.db.errors import visible
 
@@ -47,7 +48,7 @@ def section_html(section: Section, number: int) -> str:
 
 def _text(text: str, longest: int = LONGEST_CELL) -> str:
     """`text` with control characters as escapes, cut where no reader would go on; the template escapes it."""
-    clean = visible(text.translate({ord(char): " " for char in "\n\r\t"}))
+    clean = visible(unticked(text.translate({ord(char): " " for char in "\n\r\t"})))
     return clean if len(clean) <= longest else f"{clean[: longest - 1]}…"
 
 

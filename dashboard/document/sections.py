@@ -12,6 +12,7 @@ from compilewatch.dashboard.document.svg import NARROW_PX, draw
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.column_units import UNITS, UnitCell, written
 from compilewatch.dashboard.parts.parts import Part
+from compilewatch.dashboard.text.foreign_text import unticked
 from compilewatch.db import units
 
 MOST_ROWS = 250
@@ -115,4 +116,4 @@ def cell(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {cell(item)}" for key, item in value.items()) or units.MISSING
     missing = value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124
-    return units.MISSING if missing or value == "" else str(value)
+    return units.MISSING if missing or value == "" else unticked(str(value))

@@ -31,6 +31,7 @@ from compilewatch.dashboard.links.values import (
 )
 from compilewatch.db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
 from compilewatch.db.errors import did_you_mean, nearest
+from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import CacheState, SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
@@ -210,9 +211,10 @@ class Link:
     out there.
 
     `base` and `head` are builds; `build_run`, `base_run` and `head_run` are the runs meant of each, all where
-    none is named. `focus` and `focus_strategy` are the case looked at closely. `steps` is steps per process,
-    `restarts` restarts per day, `price` money per GPU-hour, `change` what one step did to many cases,
-    `report` the frozen report looked at, `data` the data version the link was made at.
+    none is named. `focus` and `focus_strategy` are the case looked at closely, `group` what became of the
+    cases that are shown. `steps` is steps per process, `restarts` restarts per day, `price` money per
+    GPU-hour, `change` what one step did to many cases, `report` the frozen report looked at, `data` the data
+    version the link was made at.
     """
 
     page: Page = Page.OVERVIEW
@@ -230,6 +232,7 @@ class Link:
     focus: Annotated[Name, On(_FOCUS | _UPGRADE)] = None
     focus_strategy: Annotated[Name, On(_UPGRADE)] = None
     metric: Annotated[str, One(Word(HISTORY_METRICS, "latency")), On(_HISTORY | _UPGRADE)] = "latency"
+    group: Annotated[tuple[str, ...], Several(Word(GROUPS)), On(_UPGRADE)] = ()
     axis: Annotated[str, One(Word(AXES, "auto")), On(_HISTORY)] = "auto"
     scale: Annotated[str, One(Word(SCALES, "linear")), On(_HISTORY | {Page.BREAK_EVEN})] = "linear"
     since: Annotated[A_DAY, On(_HISTORY | {Page.TRIAL})] = None

@@ -39,6 +39,14 @@ def change(row: Row) -> str:
     return head if base == head else f"{base} → {head}"
 
 
+def change_within(row: Row) -> str:
+    """ "+9.40 % ± 1.10": the change with half of its interval, where it has one."""
+    if row.change is None or row.interval is None:
+        return change(row)
+    low, high = row.interval
+    return f"{change(row)} ± {units.significant((high - low) * 50)}"
+
+
 def interval(row: Row) -> str:
     """The interval of the change, as two signed shares."""
     if row.interval is None:

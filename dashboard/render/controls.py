@@ -154,12 +154,15 @@ def several(key: str, label: str, options: Sequence[str], *, everything: str) ->
     st.multiselect(label, options, placeholder=everything, **widget)
 
 
-def pills(key: str, label: str, words: dict[str, str], *, help_: str | None = None) -> None:
-    """Pills for a selector with a handful of values; none chosen means all.
+def pills(
+    key: str, label: str, words: dict[str, str], *, help_: str | None = None, shown: Sequence[str] = ()
+) -> None:
+    """Pills for a selector with a handful of values; none chosen means all, or what is `shown` then.
 
     Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
     """
-    widget = _widget(key, [item for item in getattr(current(), key) if item in words], words)
+    chosen = [item for item in getattr(current(), key) if item in words]
+    widget = _widget(key, chosen or list(shown), words)
     st.pills(
         label,
         list(words),

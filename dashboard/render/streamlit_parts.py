@@ -39,7 +39,13 @@ from compilewatch.dashboard.parts.parts import (
 from compilewatch.dashboard.render import controls as selectors
 from compilewatch.dashboard.render import elements
 from compilewatch.dashboard.text import theme
-from compilewatch.dashboard.text.foreign_text import escaped, readable, readable_frame, readable_spec
+from compilewatch.dashboard.text.foreign_text import (
+    escaped,
+    readable,
+    readable_frame,
+    readable_spec,
+    unticked,
+)
 from compilewatch.db import units
 from compilewatch.db.records.vocabulary import Verdict
 
@@ -332,6 +338,8 @@ def _on_screen(frame: pd.DataFrame, columns: Mapping[str, TableColumn]) -> pd.Da
         elif column.unit:
             unit, numbers = UNITS[column.unit], numbers_of(frame[name])
             shown[name] = numbers.mask(numbers.abs() < unit.least, 0.0) / scale_of(unit, numbers)[1]
+        elif column.kind == "text":
+            shown[name] = [unticked(text) if isinstance(text, str) else text for text in frame[name]]
     return shown
 
 

@@ -16,6 +16,8 @@ _ADDRESS = re.compile(r"(?<=https:)(?=//)|(?<=http:)(?=//)|(?<=www)(?=\.)|(?<=@)
 # Streamlit looks for icons and emoji after Markdown has taken the escapes away.
 _ICON = re.compile(r"(?<=:)(?=[\w+-]+(?:/\w+)?:)")
 _WORD_JOINER = "\u2060"
+# How our sentences name a command that is to be typed.
+_COMMAND = re.compile(r"`(compilewatch [^`]{1,200})`")
 LONGEST_LABEL = 40
 
 
@@ -28,8 +30,20 @@ def readable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it as it is."""
-    return _ICON.sub(_WORD_JOINER, _ADDRESS.sub(_WORD_JOINER, readable(text))).translate(_MARKDOWN)
+    """`text` so that Streamlit's Markdown shows it as it is, but for commands between backticks, which are
+    shown as code.
+    """
+    pieces = _COMMAND.split(readable(text))
+    return "".join(f"`{piece}`" if place % 2 else _plain(piece) for place, piece in enumerate(pieces))
+
+
+def unticked(text: str) -> str:
+    """`text` for where there is no Markdown: commands without the backticks around them."""
+    return _COMMAND.sub(r"\1", text) if "`" in text else text
+
+
+def _plain(text: str) -> str:
+    return _ICON.sub(_WORD_JOINER, _ADDRESS.sub(_WORD_JOINER, text)).translate(_MARKDOWN)
 
 
 def shortened(text: str) -> str:

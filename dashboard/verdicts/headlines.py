@@ -23,14 +23,16 @@ def of_tally(tally: Tally) -> tuple[str, Tone]:
 
 def slower(tally: Tally) -> str:
     """ "2 of 25 cases slower", of another metric than latency by its name."""
-    return f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} {way(tally, 'slower')}"
+    return (
+        f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} {way(tally.metric, 'slower')}"
+    )
 
 
-def way(tally: Tally, word: str) -> str:
-    """ "slower" or "faster" as it is said of the metric of `tally`: "worse in throughput"."""
-    if tally.metric in (None, Metric.LATENCY):
+def way(metric: Metric | None, word: str) -> str:
+    """ "slower" or "faster" as it is said of `metric`: "worse in throughput"."""
+    if metric in (None, Metric.LATENCY):
         return word
-    return f"{'worse' if word == 'slower' else 'better'} in {METRICS[tally.metric].word}"
+    return f"{'worse' if word == 'slower' else 'better'} in {METRICS[metric].word}"
 
 
 def without_trouble(tally: Tally, of: str = "case") -> tuple[str, Tone]:
@@ -42,6 +44,6 @@ def without_trouble(tally: Tally, of: str = "case") -> tuple[str, Tone]:
         words = " or ".join(word for number, word in groups if number)
         return f"{units.count(open_cases)} of {cases} {words}", "warning"
     if tally.faster:
-        none = "slower" if way(tally, "slower") == "slower" else "worse"
-        return f"{units.count(tally.faster)} of {cases} {way(tally, 'faster')}, none {none}", "good"
-    return f"None of {cases} {way(tally, 'slower')}", "good"
+        none = "slower" if way(tally.metric, "slower") == "slower" else "worse"
+        return f"{units.count(tally.faster)} of {cases} {way(tally.metric, 'faster')}, none {none}", "good"
+    return f"None of {cases} {way(tally.metric, 'slower')}", "good"

@@ -667,14 +667,24 @@ def group_of(rows: Sequence[Row], metric: Metric) -> str:
     return counts_as(row) or ("undecided" if row.verdict in nothing_said else "unchanged")
 
 
-_OF_SEVERAL = ("slower", "failing", "faster", "set_aside", "undecided", "unchanged")
+GROUPS = ("slower", "failing", "faster", "set_aside", "undecided", "unchanged")
+"""What becomes of a case in the tally of a metric; a workload is in the first that any of its cases is in."""
 
 
 def group_of_several(groups: Collection[str]) -> str:
     """The group of a workload by those of its cases: the first of these that any of them is in. So it is
     unchanged only where each case is shown to be, and undecided where nothing moved and one is open.
     """
-    return next(group for group in _OF_SEVERAL if group in groups)
+    return next(group for group in GROUPS if group in groups)
+
+
+def tells_of_several(rows: Sequence[Row], group: str) -> Row:
+    """Of `rows` in one `group`, at least one, the one that is shown for all: of those that moved the one that
+    moved most, else the middle one.
+    """
+    if group in ("slower", "faster"):
+        return max(rows, key=lambda row: abs(row.log_change))
+    return sorted(rows, key=lambda row: row.log_change)[(len(rows) - 1) // 2]
 
 
 def is_set_aside(row: Row) -> bool:

@@ -258,6 +258,7 @@ Dataframe.value = property(_seen)  # type: ignore[method-assign]
 FOLDED = (
     *("how-sure", "left-out", "issue", "overview-builds", "break-even-builds"),
     *("modes-against", "modes-percentiles", "upgrade-compile_cost", "upgrade-break_even"),
+    "upgrade-cases",
     *("over-time", "sizes-0-cases", "sizes-1-cases"),
 )
 

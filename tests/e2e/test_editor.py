@@ -47,6 +47,7 @@ def test_an_editor_brings_a_file_in(page: Tab, place: SignInServer, tmp_path: Pa
     file = tmp_path / "<img src=x onerror=window.ran=1>.jsonl"
     file.write_text("".join(f"{trial.to_json()}\n" for trial in trials))
     open_at(page, f"{place.server.origin}/runs", "Runs")
+    page.get_by_role("button", name="Import results").click()
     page.locator("input[type=file]").set_input_files(file)
     expect(page.get_by_test_id("stFileUploader")).to_contain_text(".jsonl")
     page.get_by_role("button", name="Preview").click()

@@ -58,12 +58,12 @@ class TaskMean:
     matched: int
 
 
-def pays(now: pd.DataFrame, before: pd.DataFrame) -> tuple[Part, ...]:
-    """What compiling gains with the fastest strategy of each model, by task, and where it loses."""
-    pairs = {
-        f"{mean.task.value}, {units.plural(mean.models, 'model')}": _mean_text(mean)
-        for mean in means_by_task(now, before)
-    }
+def pays(now: pd.DataFrame, before: pd.DataFrame, since: str | None) -> tuple[Part, ...]:
+    """What compiling gains with the fastest strategy of each model, by task, with how that moved since the
+    build called `since`, and where it loses.
+    """
+    means = means_by_task(now, before)
+    pairs = {f"{mean.task.value}, {units.plural(mean.models, 'model')}": _mean_text(mean) for mean in means}
     if not pairs:
         return ()
     slower, compared = _slower_than_eager(now)
@@ -72,7 +72,9 @@ def pays(now: pd.DataFrame, before: pd.DataFrame) -> tuple[Part, ...]:
         if slower
         else f"none of {units.count(compared)} shown to be"
     )
-    return (Pairs("Does compiling pay, fastest strategy each", pairs, key="overview-pays"),)
+    moved = since and any(mean.change is not None for mean in means)
+    note = f"Geometric means, with their change since {since}." if moved else "Geometric means."
+    return (Pairs("Does compiling pay, fastest strategy each", pairs, note, key="overview-pays"),)
 
 
 def _mean_text(mean: TaskMean) -> str:

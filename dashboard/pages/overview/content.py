@@ -129,7 +129,7 @@ def _shown(link: Link) -> _Shown | None:
     return _Shown(
         wide,
         (
-            *beside.pays(today.now, today.before),
+            *beside.pays(today.now, today.before, today.since),
             *beside.first_result(today.now),
             *beside.changed(choices, today.base, link.build),
         ),

@@ -54,8 +54,8 @@ def _alone(failing: int, changes: int) -> tuple[str, Tone]:
 def _compared(models: Tally, cases: Tally, *, failing: int, changes: int) -> tuple[str, Tone]:
     """The worst of what is counted, with its colour. What got worse in other metrics is said after it."""
     if models.slower:
-        return f"{units.plural(models.slower, _MODEL)} {headlines.way(models, 'slower')}", "bad"
-    none = f"none of {units.plural(models.compared, _MODEL)} {headlines.way(models, 'slower')}"
+        return f"{units.plural(models.slower, _MODEL)} {headlines.way(models.metric, 'slower')}", "bad"
+    none = f"none of {units.plural(models.compared, _MODEL)} {headlines.way(models.metric, 'slower')}"
     if failing or (changes and not worse_besides(cases)):
         return f"{_alone(failing, changes)[0]}, {none}", "bad"
     text, tone = headlines.without_trouble(models, _MODEL)

@@ -77,7 +77,7 @@ def _row(each: ListedChange, labels: Mapping[str, str]) -> dict[str, object]:
         "what": _what(each),
         "base": quantity(row.metric, row.base),
         "head": quantity(row.metric, row.head),
-        "moved": _moved(row),
+        "moved": verdict_words.change_within(row),
         "since": _since(each),
         "owner": ", ".join(each.owners) or "nobody",
         "why": row.cause.value if row.cause else "evidence",
@@ -95,14 +95,6 @@ def _what(each: ListedChange) -> str:
     by = strategies[0] if len(strategies) == 1 else units.plural(len(strategies), "strategy")
     several = f"{by}, {units.plural(len(change.rows), 'case')}" if len(change.rows) > 1 else by
     return several if change.metric is Metric.LATENCY else f"{METRICS[change.metric].word}, {several}"
-
-
-def _moved(row: Row) -> str:
-    """ "+9.40 % ± 1.10": the change with half of its interval."""
-    if row.change is None or row.interval is None:
-        return verdict_words.change(row)
-    low, high = row.interval
-    return f"{verdict_words.change(row)} ± {units.significant((high - low) * 50)}"
 
 
 def _since(each: ListedChange) -> str:

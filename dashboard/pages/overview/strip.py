@@ -17,13 +17,15 @@ from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.judge.decide import group_of_several
+from compilewatch.db.judge.decide import group_of_several, tells_of_several
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.records.vocabulary import Metric
 
 KEY = "overview-models"
 """Of the chart of all models: of their changes, else of their speedups."""
 _HEIGHT_PX, _WORDS_PX, _DOT_PX, _DOT_AREA = 90, 16, 9, 46
+_PLACES = {"wide": 80, "narrow": 34}
+"""How many dots find room beside each other."""
 _FEWEST_ROWS = 5
 _LEAST_REACH = 0.05
 """An axis reaches at least so far: noise alone must not look like a change."""
@@ -66,11 +68,8 @@ def model_changes(
     found = []
     for workload_id, rows in rows_of.items():
         group = group_of_several(of_workload[workload_id])
-        mine = sorted(
-            (row for row in rows if groups[row.case.ids] == group) if group in ("slower", "faster") else rows,
-            key=lambda row: abs(row.log_change) if group in ("slower", "faster") else row.log_change,
-        )
-        row = mine[-1] if group in ("slower", "faster") else mine[(len(mine) - 1) // 2]
+        mine = [row for row in rows if groups[row.case.ids] == group]
+        row = tells_of_several(mine if mine and group in ("slower", "faster") else rows, group)
         found.append(ModelChange(verdict_words.workload_label(row.case, labels), group, row, len(rows)))
     return tuple(sorted(found, key=lambda each: -abs(each.row.log_change)))
 
@@ -101,15 +100,15 @@ def strip(
     )
     margin = comparison.policy.for_case("", "", metric).unchanged_margin
     far = max(_LEAST_REACH, *(abs(each.row.change or 0.0) for each in changes))
-    word = METRICS[metric].word
+    word, reach = METRICS[metric].word, _round(far * 1.06)
     chart = Chart(
         KEY,
         f"Change of {word} of each model since {since}, over the band of what is shown the same",
         ChartContent(
             f"{word.capitalize()} of {units.plural(len(changes), 'model')} since {since}",
-            _spec(_round(far * 1.06), margin, word, tuple(dict.fromkeys(rows["group"]))),
+            _spec(reach, margin, word, tuple(dict.fromkeys(rows["group"]))),
             {
-                "main": rows,
+                "main": _placed(rows, reach),
                 "band": pd.DataFrame([{"low": -margin, "high": margin, "room": _FEWEST_ROWS + 0.5}]),
             },
         ),
@@ -124,6 +123,18 @@ def _round(reach: float) -> float:
     return float(f"{reach * 1.05:.2g}") if math.isfinite(reach) else 1.0
 
 
+def _placed(rows: pd.DataFrame, reach: float) -> pd.DataFrame:
+    """`rows` with where each dot stands on a screen and on a phone: dots that would cover each other above
+    each other, decided ones lowest.
+    """
+    ordered = rows.sort_values("decided", ascending=False, kind="stable")
+    for name, places in _PLACES.items():
+        at = ((ordered["change"] + reach) / (2 * reach) * places).round()
+        stack = ordered.groupby(at).cumcount() + 1
+        ordered = ordered.assign(**{f"at_{name}": at / places * 2 * reach - reach, f"stack_{name}": stack})
+    return ordered.sort_index()
+
+
 @lru_cache(maxsize=64)
 def _spec(reach: float, margin: float, word: str, groups: tuple[str, ...]) -> style.Spec:
     """Dots over `main`, stacked where they would cover each other, from -`reach` to `reach`."""
@@ -135,15 +146,12 @@ def _spec(reach: float, margin: float, word: str, groups: tuple[str, ...]) -> st
     ground = alt.Scale(domainMin=0.3, range=[{"expr": "height"}, _WORDS_PX])
     y = alt.Y("stack:Q", title=None, axis=None, scale=ground)
     colours = alt.Scale(domain=list(groups), range=[_LOOKS[group][0] for group in groups])
-    place = f"round((datum.change + {reach}) / {2 * reach} * width / {_DOT_PX})"
-    stacked = (
-        alt.Chart(style.data("main"))
-        .transform_calculate(bin=place)
-        .transform_calculate(at=f"datum.bin * {_DOT_PX} / width * {2 * reach} - {reach}")
-        .transform_window(
-            stack="row_number()", groupby=["bin"], sort=[alt.SortField("decided", order="descending")]
-        )
-    )
+    # Vega does not count anew what is stacked once the width is known, so both ways are at hand.
+    narrow = f"width < {_PLACES['wide'] * _DOT_PX}"
+    stacked = alt.Chart(style.data("main"))
+    for name in ("at", "stack"):
+        chosen = f"{narrow} ? datum.{name}_narrow : datum.{name}_wide"
+        stacked = stacked.transform_calculate(**{name: chosen})
     dots = [
         stacked.transform_filter(f"{'' if decided else '!'}datum.decided")
         .mark_point(size=_DOT_AREA, strokeWidth=1.5, opacity=1, filled=decided)
@@ -174,16 +182,24 @@ def _spec(reach: float, margin: float, word: str, groups: tuple[str, ...]) -> st
         .mark_point(opacity=0, aria=False)
         .encode(y=alt.Y("room:Q", title=None, axis=None, scale=ground))
     )
+    phone, same = f"width < {style.PHONE_PX}", f"within {units.level(margin)}"
     texts = style.inked("band").transform_calculate(middle="0")
     words = [
         texts.mark_text(align="left", baseline="top", fontSize=12, aria=False, text="◂ faster").encode(
             x=alt.value(2), y=alt.value(0), fill=style.ink_fill()
         ),
         texts.mark_text(
-            align="right", baseline="top", fontSize=12, aria=False, text=f"slower in {word} ▸"
+            align="right",
+            baseline="top",
+            fontSize=12,
+            aria=False,
+            text=alt.ExprRef(expr=f"{phone} ? 'slower ▸' : 'slower in {word} ▸'"),
         ).encode(x=alt.value("width"), y=alt.value(0), fill=style.ink_fill()),
         texts.mark_text(
-            baseline="top", fontSize=12, aria=False, text=f"shown the same, within {units.level(margin)}"
+            baseline="top",
+            fontSize=12,
+            aria=False,
+            text=alt.ExprRef(expr=f"{phone} ? '{same}' : 'shown the same, {same}'"),
         ).encode(
             x=alt.X("middle:Q", title=None, scale=scale, axis=axis), y=alt.value(0), fill=style.ink_fill()
         ),

@@ -29,15 +29,18 @@ from compilewatch.dashboard.read.data import (
     read_choices_on,
     read_machines,
     read_noise_floors,
+    read_regressions,
     read_runs,
 )
 from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.read.shaping import joined, number
 from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.verdicts import inbox
 from compilewatch.db import units
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.queries.facets import silent
 from compilewatch.db.records.hosts import HostDevice, HostState
 from compilewatch.db.records.requests import (
@@ -56,7 +59,8 @@ from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.service.hosts import HOSTS, unserved
 from compilewatch.db.verdicts.noise_floors import floor_text
 
-QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
+NOW, RUNS, MACHINES = "runs-now", "runs-table", "runs-machines"
+QUEUE, SCHEDULES = "runs-queue", "runs-schedules"
 _STATES_MEAN = (
     "Unannounced: measured trials without the announcement of a run, as a file holds them that "
     "compilewatch import brought in. Imported: results of another tool."
@@ -109,15 +113,23 @@ _MACHINES = {
 }
 _RUNS = {
     "started_at": TableColumn("Started (UTC)", kind="moment"),
+    **parts.quantities("ns", {"took": "Took"}),
     "state": TableColumn("State", explained=_STATES_MEAN),
     "suite": TableColumn("Suite"),
     "machine": parts.MACHINE,
     "build": TableColumn("Build", leads=Leads(Page.OVERVIEW, {"machine": "machine_id", "build": "build_id"})),
     "progress": TableColumn("Stored of planned", kind="share", form="%.0f %%"),
-    "trials": TableColumn("Trials", kind="number"),
-    "planned": TableColumn("Planned", kind="number"),
+    "passed": TableColumn("Passed", kind="number", explained="Trials."),
     **_FAILED_AND_CANCELLED,
+    "planned": TableColumn("Planned", kind="number"),
+    "regressed": TableColumn(
+        "Inbox",
+        explained="Changes for the worse with this run on their new side, and how many are open.",
+        leads=Leads(Page.REGRESSIONS, {"machine": "machine_id", "head": "build_id"}),
+    ),
+    "asked_by": TableColumn("Asked by"),
     "label": TableColumn("Label"),
+    **parts.hidden({"trials": TableColumn("Trials", kind="number")}),
     "run_id": TableColumn("Run", leads=Leads(Page.TRIAL, {"run": "run_id", "machine": "machine_id"})),
 }
 
@@ -137,15 +149,15 @@ def page(link: Link) -> PageContent:
     Not cached: the queue, the hosts and the time change without new data.
     """
     now, database = datetime.now(UTC), reader()
-    rows = _without_silent(_rows(link.machine, link.suite), now)
+    rows = _with_people(_without_silent(_rows(link.machine, link.suite), now))
     return PageContent(
         (
             *_running([] if rows.empty else row_dicts(rows[rows["running"]])),
+            *_every_run(rows),
+            *_machines(tuple(host_words(each, now) for each in HOSTS.all(database))),
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
-            *_machines(tuple(host_words(each, now) for each in HOSTS.all(database))),
-            *_every_run(rows),
         ),
         link,
         builds=() if rows.empty else tuple(dict.fromkeys(build for each in rows["builds"] for build in each)),
@@ -163,6 +175,24 @@ def _without_silent(rows: pd.DataFrame, now: datetime) -> pd.DataFrame:
     )
 
 
+def _with_people(rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with who asked for each run, and what the inbox has of it."""
+    if rows.empty:
+        return rows
+    requests = run_requests.requests(reader(), limit=NEWEST)
+    asked_by = {run_id: each.asked_by for each in requests for run_id in each.run_ids}
+    recorded: dict[str, list[RegressionState]] = {}
+    for state in read_regressions():
+        for run_id in state.regression.head.run_ids:
+            recorded.setdefault(run_id, []).append(state)
+    found = {run_id: inbox.changes(states) for run_id, states in recorded.items()}
+    said = {
+        run_id: f"{units.plural(len(each), 'change')}, {units.count(sum(one.is_open for one in each))} open"
+        for run_id, each in found.items()
+    }
+    return rows.assign(asked_by=rows["run_id"].map(asked_by), regressed=rows["run_id"].map(said))
+
+
 @cached
 def _rows(machine: str | None, suite: str | None) -> pd.DataFrame:
     runs, places = chosen(machine, suite)
@@ -172,15 +202,12 @@ def _rows(machine: str | None, suite: str | None) -> pd.DataFrame:
 
 def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     if not rows:
-        return (
-            PageHeadline("Nothing runs now"),
-            *notes(["A run that begins now appears here with its progress."]),
-        )
+        return (PageHeadline("Nothing runs now", key=NOW),)
     lines = tuple(f"{progress_words(row)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
     return (
-        PageHeadline(f"{units.plural(len(rows), 'run')} now"),
-        Lines(lines, shares=shares, key="runs-now"),
+        PageHeadline(f"{units.plural(len(rows), 'run')} now", key=NOW),
+        Lines(lines, shares=shares, key="runs-progress"),
     )
 
 
@@ -188,8 +215,7 @@ def _queue() -> tuple[Part, ...]:
     requests, rest = listed_requests()
     rows = request_rows(requests, unserved(reader(), requests, datetime.now(UTC)))
     if rows.empty:
-        none = "No request yet. Create one here or with compilewatch request create."
-        return (Lines((none,), "Queue", key=QUEUE),)
+        return notes(["No request waits. Ask above, or with compilewatch request create."])
     alt = "Run requests: those being measured, the queue in its order, and those that ended last"
     return (Table(QUEUE, alt, rows, informative(_QUEUE, rows), title="Queue", note=rest or ""),)
 
@@ -197,8 +223,7 @@ def _queue() -> tuple[Part, ...]:
 def _schedules() -> tuple[Part, ...]:
     rows = schedule_rows(schedules.SCHEDULES.all(reader()), schedules.last_firings(reader()))
     if rows.empty:
-        none = "No schedule is stored. Add one to the configuration of the measuring host."
-        return (Lines((none,), "Schedules"),)
+        return notes(["No schedule is stored. Add one to the configuration of the measuring host."])
     alt = "Schedules with their next five firings and the last one"
     return (Table(SCHEDULES, alt, rows, informative(_SCHEDULES, rows), title="Schedules"),)
 
@@ -257,6 +282,7 @@ def run_rows(
 def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
     planned, stored = number(run["planned_trials"]), float(run["trials"])
     status = run["status"] if isinstance(run["status"], str) else None
+    began, last = run["started_at"], run["last_seen_at"]
     return {
         "run_id": run["run_id"],
         "started_at": run["started_at"],
@@ -265,7 +291,9 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
         "running": status == RunStatus.RUNNING.value,
         "suite": run["suite"],
         "label": run["label"],
+        "took": None if pd.isna(last) or last <= began else (last - began).total_seconds() * 1e9,
         "trials": int(stored),
+        "passed": int(stored) - int(run["failed_trials"]) - (_some(run["cancelled_trials"]) or 0),
         "planned": None if planned is None else int(planned),
         "failed": int(run["failed_trials"]),
         "cancelled": _some(run["cancelled_trials"]),

@@ -19,7 +19,7 @@ from compilewatch.db.interchange.read.formats import Format
 from compilewatch.db.interchange.read.importing import AUTO, Writing
 from compilewatch.db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
 
-_PAGE = "import"
+PAGE = "import"
 _PREVIEW, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"
 _COLUMNS = "import-columns"
 _UNUSED = ""
@@ -38,11 +38,14 @@ def draw() -> None:
     """The form, what the chosen files would bring, and the question whether to bring it in."""
     if not person_here().may(Role.EDITOR):
         return
-    st.markdown("### Import results")
-    telling.tell(_PAGE)
+    with st.popover("Import results", icon=":material/upload:", key="import"):
+        _form()
+
+
+def _form() -> None:
     state = st.session_state
     preview: Preview | None = state.get(_PREVIEW)
-    with st.form(f"import-{state.get(_ROUND, 0)}", border=True):
+    with st.form(f"import-{state.get(_ROUND, 0)}", border=False):
         uploaded = st.file_uploader(
             f"Result files of compilewatch or other tools, {uploading.LARGEST_MB} MiB together",
             accept_multiple_files=True,
@@ -168,7 +171,7 @@ def _show(preview: Preview) -> None:
 
 def _bring_in(upload: Upload) -> None:
     sentence, whole = uploading.bring_in(database_url(), upload)
-    telling.say(_PAGE, sentence, done=whole)
+    telling.say(PAGE, sentence, done=whole)
     _forget()
 
 

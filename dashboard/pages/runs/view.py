@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import streamlit as st
+
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.runs import content, fleet, forms, upload
 from compilewatch.dashboard.read.database import reader
@@ -18,6 +22,7 @@ def draw(view: View) -> Link:
     """The page; machine and suite of the link choose among the runs alone."""
     silent_schedules.draw()
     telling.tell(forms.PAGE)
+    telling.tell(upload.PAGE)
     page = content.page(view.link)
     operator = forms.may_operate()
     hint = "Choose a schedule to run it now, to pause or to resume it." if operator else ""
@@ -33,15 +38,22 @@ def draw(view: View) -> Link:
                 "opens",
             ),
         },
-        controls={content.QUEUE: lambda: forms.ask_for_run(view, HOSTS.all(reader()))} if operator else {},
         below={
+            content.NOW: partial(_doors, view),
             content.QUEUE: _about_request,
             content.SCHEDULES: _about_schedule,
             fleet.LAUNCHES: _whole_output,
         },
     )
-    upload.draw()
     return page.link
+
+
+def _doors(view: View) -> None:
+    """What whoever may brings in: a run to be measured, or results."""
+    with st.container(horizontal=True):
+        if forms.may_operate():
+            forms.ask_for_run(view, HOSTS.all(reader()))
+        upload.draw()
 
 
 def _about_request() -> None:

@@ -17,6 +17,7 @@ from compilewatch.dashboard.verdicts import tables
 from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.judge.words import verdicts as wording
@@ -29,6 +30,7 @@ _SUMMARY = {
     "range": TableColumn("Range", "interval", numeric=True, unit="change"),
 }
 _FACTS = CASE_FACTS | TRIALS
+_MOVED = ("slower", "failing", "faster", "set_aside")
 _VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
 
 
@@ -38,21 +40,40 @@ def change_parts(
     labels: Mapping[str, str],
     link: Link,
     floors: Sequence[NoiseFloor],
-) -> tuple[Part, ...]:
-    name, rows = METRICS[metric].name, charts.frame(comparison, metric, labels)
-    cases = tables.cases_table(comparison, metric, labels, floors)
-    if cases.empty:
-        return (Empty(f"{name}: not compared.", key="upgrade-forest"),)
-    return (
-        _forest(rows, name, link),
-        *_table(
-            "upgrade-cases",
-            f"Every compared case with its verdict on {name.lower()}, the change and who moved",
-            cases,
-            _case_columns(comparison.policy.confidence, metric),
-            title=f"{name} case by case",
-        ),
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """The forest of the cases whose groups `link` shows, and folded the table of them."""
+    name, shown = METRICS[metric].name, shown_groups(comparison, metric, labels, link)
+    groups = comparison.groups(metric)
+    kept = tuple(row for row in comparison.rows if groups[row.case.ids] in shown)
+    cases = tables.cases_table(comparison.model_copy(update={"rows": kept}), metric, labels, floors)
+    if cases.empty and set(shown) >= set(groups.values()):
+        return (Empty(f"{name}: not compared.", key="upgrade-forest"),), ()
+    found = _table(
+        "upgrade-cases",
+        f"Every compared case with its verdict on {name.lower()}, the change and who moved",
+        cases,
+        _case_columns(comparison.policy.confidence, metric),
+        title=f"{name} case by case, with why",
     )
+    return (_forest(comparison, metric, labels, shown, link),), parts.folded(found)
+
+
+def shown_groups(
+    comparison: Comparison, metric: Metric, labels: Mapping[str, str], link: Link
+) -> tuple[str, ...]:
+    """The groups of cases that `link` asks for; else those that moved, all where none did; and always that of
+    the case in focus.
+    """
+    found = charts.rows_by_group(comparison, metric)
+    wanted = link.group or tuple(group for group in found if group in _MOVED) or tuple(found)
+    focused = {
+        group
+        for group, rows in found.items()
+        for row in rows
+        if verdict_words.workload_label(row.case, labels) == link.focus
+        and link.focus_strategy in (None, row.strategy)
+    }
+    return tuple(group for group in found if group in {*wanted, *focused})
 
 
 def summary(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> tuple[Table, ...]:
@@ -74,23 +95,32 @@ def _table(
     return parts.table(key, alt, frame, columns, tones=tones, **more)
 
 
-def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
-    alt = f"Change of {name.lower()} of every case with its interval and verdict"
-    if rows.empty:
-        none = ChartContent(f"{name} of head against base", notes=["No case has a value on both sides."])
-        return Chart("upgrade-forest", alt, none)
-    frames = charts.frames(rows, (link.focus, link.focus_strategy))
+def _forest(
+    comparison: Comparison, metric: Metric, labels: Mapping[str, str], shown: Sequence[str], link: Link
+) -> Chart:
+    name = METRICS[metric].name
+    frames = charts.frames(comparison, metric, labels, shown, (link.focus, link.focus_strategy))
     drawn = frames["main"]
-    verdicts = tuple(str(each) for each in wording.WORST_FIRST if each.value in set(drawn["verdict"]))
-    spec = charts.spec(tuple(drawn["case"]), verdicts, name, charts.domain(drawn))
-    more = len(rows) - len(drawn)
+    title = f"{name} of head against base"
+    if drawn.empty:
+        what = " or ".join(charts.group_word(group, metric) for group in link.group)
+        return Chart(
+            "upgrade-forest", title, ChartContent(title, notes=[f"None of the compared cases is {what}."])
+        )
+    groups = tuple(group for group in GROUPS if group in set(drawn["group"]))
+    spec = charts.spec(groups, len(drawn) + len(frames["heads"]), name, charts.domain(drawn))
+    cases = sum(
+        len(rows) for group, rows in charts.rows_by_group(comparison, metric).items() if group in shown
+    )
+    more = cases - int(drawn["cases"].sum())
     notes = [f"{units.plural(more, 'more case')} in the table."] if more else []
     return Chart(
         "upgrade-forest",
-        alt,
-        ChartContent(f"{name} of head against base", spec, frames, notes),
-        explained="A point is the change of a case, its bar the interval. The grey band is the margin within "
-        "which a case counts as unchanged. Grey points are unchanged or inconclusive.",
+        f"Change of {name.lower()} of every model with its interval and verdict, by what became of it",
+        ChartContent(title, spec, frames, notes),
+        explained="A bold line is a change, a point below it a model, by its case that moved most, else its "
+        "middle one, with the interval as a bar. The grey band is the margin within which a case counts as "
+        "unchanged.",
     )
 
 

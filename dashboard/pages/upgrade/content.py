@@ -5,15 +5,18 @@ The headline is worded in `headline.py`, the sentences below it by the judge (`d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page, asked_metric, verdict_metric
+from compilewatch.dashboard.pages.upgrade import charts
 from compilewatch.dashboard.pages.upgrade.changes import (
     change_parts,
     compile_cost_and_break_even,
     every_verdict,
+    shown_groups,
     summary,
 )
 from compilewatch.dashboard.pages.upgrade.focus import in_focus
@@ -35,6 +38,7 @@ from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.dashboard.verdicts.tables import SIDES, TRIALS
 from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import SourceChange
+from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.people.regressions import RegressionState
@@ -50,6 +54,7 @@ _COUNTS = {
     "reason": TableColumn("Why", wide=True),
     **parts.hidden({**BOUND, **TRIALS}),
 }
+_ALWAYS = ("slower", "faster", "undecided", "unchanged")
 _ALIKE = Lines(("No part of the builds that is stored differs.",), tables.DIFFERS)
 
 
@@ -100,11 +105,13 @@ def inbox_link(link: Link) -> Link:
 def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, beside: Beside) -> PageContent:
     """A comparison on the metric of `link`. `labels`: workload id -> label."""
     metric = verdict_metric(link)
+    forest, cases = change_parts(comparison.with_asked(), metric, labels, link, beside.floors)
     return PageContent(
         (
             *headline_parts(comparison, beside.recorded, metric),
-            *change_parts(comparison.with_asked(), metric, labels, link, beside.floors),
+            *forest,
             *beside.in_focus,
+            *cases,
             *parts.listed("Why cases changed", beside.why, key="why"),
             *parts.how_sure(
                 figures(comparison),
@@ -123,6 +130,21 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *_code(comparison, labels, beside.code),
         ),
     )
+
+
+def groups_of(link: Link) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The groups that cases may be in, with their words and numbers of cases, and those that `link` shows.
+    Raises VerdictError.
+    """
+    comparison, labels, _ = _comparison(link)
+    metric, comparison = verdict_metric(link), comparison.with_asked()
+    counted = Counter(comparison.groups(metric).values())
+    words = {
+        group: f"{charts.group_word(group, metric).capitalize()} {units.count(counted[group])}"
+        for group in GROUPS
+        if counted[group] or group in _ALWAYS
+    }
+    return words, shown_groups(comparison, metric, labels, link)
 
 
 def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:

@@ -19,8 +19,11 @@ from compilewatch.db.records.marks import bound_word
 
 
 def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
-    """Both sides of the case that `link` is about; nothing where it is about none."""
-    if link.focus is None:
+    """Both sides of the case that `link` is about; nothing where it is about none, or about a model
+    whose strategies stand in the forest.
+    """
+    cases = {(verdict_words.workload_label(row.case, labels), row.strategy) for row in comparison.rows}
+    if link.focus is None or (link.focus_strategy is None and link.focus in {model for model, _ in cases}):
         return ()
     title = f"{link.focus} with {link.focus_strategy or 'any strategy'}"
     wanted = (link.focus, link.focus_strategy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -46,16 +47,21 @@ def draw(view: View) -> Link:
     _top(page, link)
     picks = {
         "upgrade-forest": Pick(
-            lambda mark: _focus((mark["workload"], mark["strategy"])), "Click a point for its evidence."
+            lambda mark: _focus((mark["workload"], mark["strategy"])),
+            "Click a row for its evidence and the strategies of the model.",
         ),
         "upgrade-cases": Pick(_focus, "Choose a row for its evidence.", "case"),
         "upgrade-case-strip": Pick(
             lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])), "Click a point for its trial."
         ),
     }
-    metric = {"upgrade-forest": lambda: _metric(link)}
-    streamlit_parts.draw((part for part in page.parts if part.key not in _TOP), picks=picks, controls=metric)
-    _ways_on(link)
+    ways_on = partial(_ways_on, link)
+    streamlit_parts.draw(
+        (part for part in page.parts if part.key not in _TOP),
+        picks=picks,
+        controls={"upgrade-forest": partial(_metric, link), "upgrade-case-strip": ways_on},
+        below={"focus": ways_on},
+    )
     return link
 
 
@@ -73,6 +79,8 @@ def _metric(link: Link) -> None:
     offered = {key: name for key, name in _METRICS.items() if METRICS[key].on_every_device or device != "cpu"}
     value = verdict_metric(link).value
     controls.first_or_more("metric", "Metric", offered, first_=FIRST_METRICS, value=value)
+    words, shown = content.groups_of(link)
+    controls.pills("group", "Cases", words, shown=shown)
 
 
 def _focus(case: tuple[str, str]) -> None:
@@ -80,8 +88,6 @@ def _focus(case: tuple[str, str]) -> None:
 
 
 def _ways_on(link: Link) -> None:
-    if link.focus is None:
-        return
     with st.container(horizontal=True):
         case = {"focus": link.focus, "strategy": (link.focus_strategy,)}
         controls.button_to("Its history", Page.WORKLOAD, **case, metric=link.metric)

@@ -155,6 +155,24 @@ def test_a_model_is_slower_where_any_of_its_strategies_is(store: Store) -> None:
     assert abs(of_model.loc["elementwise", "change"]) < 0.02
 
 
+def test_dots_that_would_cover_each_other_stand_above_each_other(store: Store) -> None:
+    trials = make_history(
+        workloads=tuple(f"m{number}" for number in range(6)), builds=("2.12.0", "2.13.0"), trials_per_case=3
+    )
+    drawn = dots(page_of(store, trials))
+    for width in ("wide", "narrow"):
+        places = drawn[[f"at_{width}", f"stack_{width}"]]
+        assert not places.round(9).duplicated().any(), width
+        assert (drawn[f"at_{width}"] - drawn["change"]).abs().max() < 0.01
+
+
+def test_a_change_beside_a_mean_says_since_when(store: Store) -> None:
+    trials = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=3)
+    pays = part(page_of(store, trials), "overview-pays")
+    assert isinstance(pays, Pairs)
+    assert pays.note == "Geometric means, with their change since torch 2.12.0."
+
+
 def test_one_model_is_named(store: Store) -> None:
     page = page_of(store, slowed(workloads=("cnn", "elementwise")))
     assert page.headline.startswith("1 model slower since torch 2.12.0: cnn, +19.7 % latency")

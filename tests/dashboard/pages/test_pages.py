@@ -7,11 +7,11 @@ import re
 import pyarrow as pa
 import pytest
 
-from compilewatch.dashboard.links.links import PAGES, Link, Page, keys_of, read_url
+from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, keys_of, read_url
 from compilewatch.dashboard.read.in_force import VARIABLE, InForce
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.trial import CacheState, Task
-from tests.builders import make_history, make_strategy
+from tests.builders import make_history, make_strategy, make_trial
 from tests.dashboard.conftest import OpenPage, Store, machine_ids, opened, selector, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
@@ -28,11 +28,22 @@ def test_every_page_draws_without_an_error(filled: OpenPage, page: Page) -> None
 def test_an_empty_database_says_what_to_do_next(empty: OpenPage, page: Page) -> None:
     test = empty(Link(page=page))
     assert "Nothing has been measured yet" in texts(test)
-    commands = ("demo", "run --suite smoke", "run -w model.py:step", "import results.jsonl")
-    assert [code.value for code in test.code][: len(commands)] == [
-        f"compilewatch {each}" for each in commands
-    ]
+    first, *others = [code.value for code in test.code]
+    assert first == "compilewatch run --suite smoke"
+    (folded,) = (each for each in test.expander if each.label == "Other ways to begin")
+    assert [code.value for code in folded.code] == others[: len(folded.code)]
+    assert {"compilewatch demo", "compilewatch import results.jsonl"} <= set(others)
     assert not test.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_where_everything_failed_every_page_says_so_without_an_error(store: Store, page: Page) -> None:
+    store(make_trial(failure="workload_error", run_id=f"r{run}") for run in range(2))
+    focus = {"focus": "mlp"} if page in SELECTORS["focus"] else {}
+    for link in (Link(page=page), Link(page=page, **focus)):
+        test = opened(link)
+        assert [element.value for element in test.error] == []
+        assert "Nothing has been measured yet" not in texts(test)
 
 
 @pytest.mark.parametrize("page", [page for page in DATA_PAGES if "task" in keys_of(page)])

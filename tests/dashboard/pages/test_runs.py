@@ -79,6 +79,20 @@ def test_a_running_run_shows_stored_and_planned_trials(store: Store) -> None:
     assert "12 of 48 trials" in bar.proto.text
 
 
+def test_the_list_of_runs_comes_first_and_says_how_each_ended(stored: Callable[[Write], None]) -> None:
+    def ask(database: Database) -> None:
+        asked = new_request("r", RequestKind.MANUAL, RequestSpec(), by="Ada", at=START)
+        save_request(database, asked.model_copy(update={"run_ids": ("run-cpu-box-0-0000",)}))
+        save_trials(database, [make_trial(run_id="run-cpu-box-0-0000", failure="crash")])
+
+    stored(ask)
+    test = opened(Link(page=Page.RUNS))
+    assert [each.key for each in test.dataframe][:2] == ["runs-table", "runs-machines"]
+    run = _table(test, "run_id").set_index("run_id").loc["run-cpu-box-0-0000"]
+    assert (run["passed"], run["failed"], run["asked_by"]) == (4, 1, "Ada")
+    assert run["took"] > 0
+
+
 def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
     stored(_announce)
     stored(lambda db: end_run(db, "run-gpu-box-3-0-0000", START + timedelta(hours=1), RunStatus.FINISHED))

@@ -95,7 +95,46 @@ def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage)
     assert slower["low"] < slower["change"] < slower["high"]
     assert slower["change"] == pytest.approx(0.12, abs=0.01)
     assert slower["margin_high"] == Policy().for_case("bert-base", "default", Metric.LATENCY).unchanged_margin
-    assert _rows(test)["mlp", "default"]["verdict"] == "= unchanged"
+    assert set(_rows(test)) == {("bert-base", "default"), ("mlp", "max-autotune")}, "what moved comes first"
+    still = _rows(upgrade(Link(page=Page.UPGRADE, metric="latency", group=("unchanged",))))
+    assert still["mlp", "default"]["verdict"] == "= unchanged"
+    assert ("bert-base", "default") not in still
+
+
+def test_pills_count_what_the_tally_counts_and_choose_what_stands_below(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE))
+    (pills,) = (each for each in test.get("button_group") if each.label == "Cases")
+    offered = dict(zip(("slower", "failing", "faster", "undecided", "unchanged"), pills.options, strict=True))
+    assert [offered[each] for each in ("slower", "failing", "faster")] == [
+        "Slower 1",
+        "Failing 1",
+        "Faster 0",
+    ]
+    assert sum(int(each.split()[-1]) for each in pills.options) == 8, "the tally compares 8 cases"
+    assert list(pills.value) == ["slower", "failing"]
+    pills.set_value(["faster"]).run()
+    assert test.query_params["group"] in ("faster", ["faster"])
+    assert "None of the compared cases is faster." in texts(test)
+    assert not [each for each in test.dataframe if each.key == "upgrade-cases"]
+
+
+def test_a_model_with_several_cases_is_one_row_until_it_is_chosen(upgrade: OpenPage) -> None:
+    unchosen = _points(upgrade(Link(page=Page.UPGRADE, group=("unchanged",))))
+    assert [row["cases"] for row in unchosen.values() if row["workload"] == "bert-base"] == [2]
+    chosen = Link(page=Page.UPGRADE, group=("unchanged",), focus="bert-base", focus_strategy="max-autotune")
+    opened_rows = [row for key, row in _points(upgrade(chosen)).items() if key[0] == "bert-base"]
+    assert {(row["strategy"], row["kind"]) for row in opened_rows} == {
+        ("eager", "case"),
+        ("max-autotune", "case"),
+    }
+
+
+def test_a_change_is_a_line_with_the_worst_and_the_median(upgrade: OpenPage) -> None:
+    charts = upgrade(Link(page=Page.UPGRADE)).get("vega_lite_chart")
+    (heads,) = (each for each in charts[0].proto.datasets if each.name == "heads")
+    said = [row["text"] for row in pa.ipc.open_stream(heads.data.data).read_all().to_pylist()]
+    assert re.fullmatch(r"1 model slower, worst \+1\d\.\d %, 1 case", said[0])
+    assert said[1:] == ["1 model failing, 1 case"]
 
 
 def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) -> None:

@@ -15,6 +15,7 @@ from compilewatch.dashboard.text.foreign_text import (
     readable_frame,
     readable_spec,
     shortened,
+    unticked,
 )
 
 TURNING = "a\u202eb"
@@ -38,6 +39,12 @@ def test_no_bare_address_is_left_for_markdown_to_link() -> None:
     for address in ("https\\://", "://", "www.", "@e"):
         assert address not in text.replace("\\", "")
     assert escaped("*a* [b](c)") == r"\*a\* \[b\]\(c\)"
+
+
+def test_a_command_between_backticks_is_code_and_in_a_table_plain() -> None:
+    text = "Not filed: `compilewatch gate --confirm run` files *it*, `rm` not."
+    assert escaped(text) == r"Not filed\: `compilewatch gate --confirm run` files \*it\*, \`rm\` not."
+    assert unticked(text) == "Not filed: compilewatch gate --confirm run files *it*, `rm` not."
 
 
 def test_names_like_icons_and_entities_stay_names() -> None:

@@ -27,6 +27,7 @@ from compilewatch.dashboard.server.charts import charts
 from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.queries.run_parts import newest_machine
 from tests.builders import START
 from tests.qa.numbers import of_addresses, of_api, of_commands, of_messages, of_pages, of_reports
@@ -138,7 +139,7 @@ def _of_build(place: Place) -> Iterator[Figure]:
 
 def _of_comparison(place: Place) -> Iterator[Figure]:
     """The newest build against what pages set it against: by command, API, pages, badge, report."""
-    upgrade = Link(page=Page.UPGRADE, machine=place.machine, head=place.build, metric="latency")
+    upgrade = Link(page=Page.UPGRADE, machine=place.machine, head=place.build, metric="latency", group=GROUPS)
     pair = with_builds(upgrade)
     if not (pair.base and pair.head):
         return
