@@ -47,6 +47,7 @@ class Page(StrEnum):
     BREAK_EVEN = "break-even"
     COLD_START = "cold-start"
     SIZES = "sizes"
+    MACHINES = "machines"
     REGRESSIONS = "regressions"
     TRIAL = "trial"
     RUNS = "runs"
@@ -97,6 +98,9 @@ PAGES: dict[Page, PageEntry] = {
     Page.SIZES: PageEntry(
         "Sizes", ":material/straighten:", "How does throughput scale with batch and other sizes?"
     ),
+    Page.MACHINES: PageEntry(
+        "Machines", ":material/dns:", "Which machine is faster, and what does a million items cost on each?"
+    ),
     Page.UPGRADE: PageEntry(
         "Upgrade",
         ":material/compare_arrows:",
@@ -125,7 +129,7 @@ PAGES: dict[Page, PageEntry] = {
 }
 """`dashboard.pages.registry` has what each shows and what draws it."""
 
-MODELS = (Page.WORKLOAD, Page.MODES, Page.COLD_START, Page.BREAK_EVEN, Page.SIZES, Page.TRIAL)
+MODELS = (Page.WORKLOAD, Page.MODES, Page.COLD_START, Page.BREAK_EVEN, Page.SIZES, Page.MACHINES, Page.TRIAL)
 """The tabs of Models, of all or of one; the first is their list, of one model its history."""
 MENU: dict[str, tuple[Page, ...]] = {
     "Today": (Page.OVERVIEW,),
@@ -181,7 +185,8 @@ _RUNS = frozenset({Page.RUNS})
 _CASES = frozenset({*MODELS, Page.REGRESSIONS})
 _FOCUS = frozenset(MODELS)
 _TRIAL = frozenset({Page.TRIAL})
-_MONEY = frozenset({Page.BREAK_EVEN})
+_MONEY = frozenset({Page.BREAK_EVEN, Page.MACHINES})
+_MACHINES = frozenset({Page.MACHINES})
 _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
 DATA_VERSION = "data"
@@ -212,9 +217,10 @@ class Link:
 
     `base` and `head` are builds; `build_run`, `base_run` and `head_run` are the runs meant of each, all where
     none is named. `focus` and `focus_strategy` are the case looked at closely, `group` what became of the
-    cases that are shown. `steps` is steps per process, `restarts` restarts per day, `price` money per
-    GPU-hour, `change` what one step did to many cases, `report` the frozen report looked at, `data` the data
-    version the link was made at.
+    cases that are shown. `steps` is steps per process, `restarts` restarts per day, `price` money per hour of
+    the machine, `against` another machine, and `against_price` money per hour of that. `change` is what one
+    step did to many cases, `report` the frozen report looked at, `data` the data version the link was made
+    at.
     """
 
     page: Page = Page.OVERVIEW
@@ -239,8 +245,10 @@ class Link:
     until: Annotated[A_DAY, On(_HISTORY | {Page.TRIAL})] = None
     goal: Annotated[str, One(Word(GOALS, "latency")), On({Page.MODES})] = "latency"
     steps: Annotated[int, One(STEPS), On(_STEPS)] = STEPS.default
-    restarts: Annotated[int, One(RESTARTS), On(_MONEY)] = RESTARTS.default
+    restarts: Annotated[int, One(RESTARTS), On({Page.BREAK_EVEN})] = RESTARTS.default
     price: Annotated[float, One(PRICE), On(_MONEY)] = PRICE.default
+    against: Annotated[Name, On(_MACHINES)] = None
+    against_price: Annotated[float, One(PRICE), On(_MACHINES)] = PRICE.default
     cache: Annotated[
         tuple[str, ...], Several(Word(tuple(CacheState))), On({Page.BREAK_EVEN, Page.COLD_START})
     ] = ()

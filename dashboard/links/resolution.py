@@ -15,7 +15,7 @@ from compilewatch.db.units import plural
 Names = Sequence[tuple[str, str]]
 """What values are called, each name beside its value; one may have several, best first."""
 
-_NOUNS = {"base": "build", "head": "build"}
+_NOUNS = {"base": "build", "head": "build", "against": "machine"}
 _MOST_OFFERED = 4
 
 

@@ -14,6 +14,8 @@ from compilewatch.dashboard.pages.break_even import view as break_even_view
 from compilewatch.dashboard.pages.cold_start import content as cold_start
 from compilewatch.dashboard.pages.cold_start import view as cold_start_view
 from compilewatch.dashboard.pages.guide import view as guide_view
+from compilewatch.dashboard.pages.machines import content as machines
+from compilewatch.dashboard.pages.machines import view as machines_view
 from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.modes import view as modes_view
 from compilewatch.dashboard.pages.overview import content as overview
@@ -53,6 +55,7 @@ REGISTRY: dict[Page, Registered] = {
     Page.COLD_START: Registered(cold_start_view.draw, cold_start.page),
     Page.BREAK_EVEN: Registered(break_even_view.draw, break_even.page),
     Page.SIZES: Registered(sizes_view.draw, sizes.page),
+    Page.MACHINES: Registered(machines_view.draw, machines.page),
     Page.UPGRADE: Registered(upgrade_view.draw, upgrade.newest_pair),
     Page.REGRESSIONS: Registered(regressions_view.draw, regressions.page),
     Page.TRIAL: Registered(trial_view.draw, trial.page),

@@ -60,6 +60,7 @@ class Choices:
         """The values of each selector but builds that the database has."""
         return {
             "machine": list(self.machines),
+            "against": list(self.machines),
             "suite": self.suites,
             "workload": self.workloads,
             "strategy": self.strategies,
@@ -69,7 +70,8 @@ class Choices:
     def called(self) -> dict[str, Sequence[tuple[str, str]]]:
         """What people call machines, whole names before short ones."""
         machines = [*self.machines.items(), *self.machine_names.items()]
-        return {"machine": [(name, machine) for machine, name in machines]}
+        names = [(name, machine) for machine, name in machines]
+        return {"machine": names, "against": names}
 
 
 def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:

@@ -1,0 +1,92 @@
+"""What the tab Machines says: two machines side by side, and what a million items cost on each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pandas as pd
+
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.model import facts
+from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
+from compilewatch.dashboard.read.data import filters_of, newest_build, read_cases, read_choices
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db import units
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.metrics.geomean import geomean
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.verdicts.machines import SideBySide, cells, sentences, side_by_side
+
+_ALONE = "Only one machine has measured anything."
+
+
+def others(link: Link) -> dict[str, str]:
+    """The machines that the one of `link` can be set against, by id with their names."""
+    return {key: name for key, name in read_choices().machines.items() if key != link.machine}
+
+
+@cached
+def page(link: Link) -> PageContent:
+    """The machine of `link` beside `link.against`, else the first other one, each in its newest build."""
+    offered = others(link)
+    link = replace(link, against=link.against if link.against in offered else next(iter(offered), None))
+    if link.machine is None or link.against is None:
+        none = Empty(_ALONE, "Measure the same suite on another: compilewatch run.")
+        return PageContent((*facts(link), none), link)
+    both = (link.machine, link.against)
+    builds = [newest_build(filters_of(replace(link, machine=each, build=None))) for each in both]
+    filters = replace(filters_of(link), machines=both, builds=tuple(filter(None, builds)))
+    cases = read_cases(filters)
+    if link.focus is not None:
+        cases = cases[cases["workload_label"] == link.focus]
+    prices = dict(zip(both, map(Decimal, map(str, (link.price, link.against_price))), strict=True))
+    try:
+        found = side_by_side(row_dicts(cases), *both, prices)
+    except VerdictError as error:
+        return PageContent((*facts(link), Empty(error.message, error.next_step)), link)
+    return PageContent(
+        (
+            *facts(link),
+            PageHeadline(_headline(found)),
+            *parts.notes([*sentences(found), _prices(found)]),
+            *_table(found),
+        ),
+        link,
+        builds=tuple(filter(None, builds)),
+    )
+
+
+def _headline(found: SideBySide) -> str:
+    """ "vm is 3.20x as fast as cpu-box over 12 cases"."""
+    times = [row["base"]["latency_ns"] / row["latency_ns"] for row in found.rows]
+    over = f"over {units.plural(len(times), 'case')}"
+    names = f"{found.head['machine']} is {{}} as fast as {found.base['machine']}"
+    return f"{names.format(units.ratio(geomean(times)))} {over}"
+
+
+def _prices(found: SideBySide) -> str:
+    of = (
+        f"{units.money(found.priced[each['machine_id']])} of {each['machine']}"
+        for each in (found.base, found.head)
+    )
+    return f"A million items at an hour's price of {' and '.join(of)}."
+
+
+def _table(found: SideBySide) -> tuple[parts.Table, ...]:
+    shown = cells(found)
+    rows = [{each.name: each.text(row) for each in shown} for row in found.rows]
+    labels = [row["workload_label"] for row in found.rows]
+    columns = {
+        each.name: WORKLOAD
+        if each.name == "workload"
+        else TableColumn(_title(each.heading), numeric=each.right)
+        for each in shown
+    }
+    alt = "Latency and speedup of every case on both machines, and what a million items cost on each"
+    return parts.table("machines-table", alt, pd.DataFrame(rows).assign(workload=labels), columns)
+
+
+def _title(heading: str) -> str:
+    return heading[:1].upper() + heading[1:]
