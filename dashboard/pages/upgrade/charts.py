@@ -262,13 +262,6 @@ def _texts(y: alt.Y) -> list[alt.Chart]:
     """What is written in a row: the line of a change, names on the left, before, now and change on the right,
     under titles of their own.
     """
-
-    def text(name: str, field: str, right: str = "", **more: Any) -> alt.Chart:
-        place = {"x": alt.value({"expr": right})} if right else {"x": alt.value(2)}
-        align = "right" if right else "left"
-        mark = style.inked(name).mark_text(align=align, baseline="middle", aria=False, **more)
-        return mark.encode(text=field, y=y, fill=style.ink_fill(), **place)
-
     lines = alt.ExprRef(expr=f"{_NARROW} ? split(datum.label, ' · ') : datum.label")
     small = alt.ExprRef(expr=f"{_NARROW} ? 11 : 12")
     name = (
@@ -285,8 +278,18 @@ def _texts(y: alt.Y) -> list[alt.Chart]:
         )
         .encode(x=alt.value(2), y=y, fill=style.ink_fill())
     )
-    heads = text(
-        "heads", "text:N", fontWeight="bold", fontSize=small, limit=alt.ExprRef(expr="width - 4"), dy=2
+    heads = (
+        style.inked("heads")
+        .mark_text(
+            align="left",
+            baseline="middle",
+            dy=2,
+            aria=False,
+            fontWeight="bold",
+            fontSize=small,
+            limit=alt.ExprRef(expr="width - 4"),
+        )
+        .encode(x=alt.value(2), y=y, text="text:N", fill=style.ink_fill())
     )
     titles = {"base_text": "before", "head_text": "now", "within": "change, 95 %"}
     columns: list[alt.Chart] = []
