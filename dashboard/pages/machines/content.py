@@ -9,6 +9,7 @@ import pandas as pd
 
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import NO_CASE, cases_of
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
 from compilewatch.dashboard.read.data import filters_of, newest_build, read_cases, read_choices
@@ -32,6 +33,8 @@ def page(link: Link) -> PageContent:
     """The machine of `link` beside `link.against`, else the first other one, each in its newest build."""
     offered = others(link)
     link = replace(link, against=link.against if link.against in offered else next(iter(offered), None))
+    if cases_of(link).empty:
+        return PageContent((NO_CASE,), link)
     if link.machine is None or link.against is None:
         none = Empty(_ALONE, "Measure the same suite on another: compilewatch run.")
         return PageContent((*facts(link), none), link)

@@ -16,7 +16,7 @@ def two(store: Store) -> dict[str, str]:
     """One machine takes 16 ms for a batch of 8, the other half of that; by name their ids."""
     trials = [
         make_trial(
-            machine=make_machine(name),
+            machine=make_machine(name, device_name=name),
             build=make_build(driver=driver),
             workload=make_workload("bert-base", batch_size=8, items_per_iteration=8.0),
             latency_ns=factor * (8 + n / 100) * MS,
@@ -26,7 +26,9 @@ def two(store: Store) -> dict[str, str]:
         for name, driver, factor in (("slow", "560.1", 2), ("quick", "570.2", 1))
         for n in range(3)
     ]
-    return machine_ids(store([*trials, make_trial(workload="mlp", machine=make_machine("slow"))]))
+    return machine_ids(
+        store([*trials, make_trial(workload="mlp", machine=make_machine("slow", device_name="slow"))])
+    )
 
 
 def test_another_machine_stands_beside_the_one_that_is_shown(two: dict[str, str]) -> None:
@@ -48,8 +50,11 @@ def test_the_other_one_is_chosen_in_the_address_by_its_name() -> None:
     assert not test.warning
 
 
-def test_alone_or_without_a_common_case_it_says_why(filled: OpenPage, store: Store) -> None:
+def test_without_a_common_case_it_says_why(filled: OpenPage) -> None:
     apart = filled(Link(page=Page.MACHINES, focus="elementwise"))
     assert "No case was measured on both machines." in texts(apart)
+
+
+def test_alone_it_says_why(store: Store) -> None:
     store([make_trial()])
     assert "Only one machine has measured anything." in texts(opened(Link(page=Page.MACHINES)))
