@@ -15,7 +15,7 @@ from compilewatch.dashboard.pages.runs import upload as import_upload
 from compilewatch.dashboard.read.data import read_choices, read_regressions
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import drawn_version, one_version
-from compilewatch.dashboard.render import controls, shell
+from compilewatch.dashboard.render import controls, forms, shell
 from compilewatch.dashboard.render.elements import begin, nothing_measured, said
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.verdicts import inbox
@@ -60,6 +60,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     if view.empty and page is not Page.GUIDE:
         nothing_measured()
         if page is Page.RUNS:
+            forms.tell(import_upload.PAGE)
             import_upload.draw()
         shell.foot(pages)
         return
