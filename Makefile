@@ -44,7 +44,7 @@ install: $(INSTALLED) ## create .venv with the console script .venv/bin/compilew
 # A failed trial (exit 1) is a result to look at; anything worse stops here, with its sentence.
 up: install ## install, measure the smoke suite if nothing was measured yet, serve the dashboard
 	@if ! $(BIN)/compilewatch list runs --json 2>/dev/null | $(BIN)/python -c '$(HAS_FINISHED_RUN)' 2>/dev/null; then \
-	    echo "No finished run is stored yet: measuring the smoke suite, about three minutes on two cores"; \
+	    echo "No finished run is stored yet: measuring the smoke suite, about four minutes on two cores"; \
 	    $(BIN)/compilewatch run --suite smoke || { code=$$?; [ $$code = 1 ] || exit $$code; }; \
 	fi
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)

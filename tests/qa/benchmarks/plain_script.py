@@ -43,6 +43,7 @@ from compilewatch.db.errors import ConfigError, one_line
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.runner.cli.stored.show import facts_of
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import default_lock_dir, device_lock
 from compilewatch.runner.plan.environment import worker_environment
 from compilewatch.runner.plan.plan import plan_run
 from compilewatch.runner.plan.trial_spec import TrialSpec
@@ -214,9 +215,11 @@ def plain(spec: TrialSpec, purpose: str, environment: dict[str, str], window: Wi
             '(**what["arguments"])',
             '(device=torch.device("cpu"), dtype=torch.float32, **what["arguments"])',
         )
-    done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(what)], env=environment, capture_output=True, text=True
-    )
+    # As a trial does: else others measure beside the script alone, and it takes longer.
+    with device_lock("cpu", default_lock_dir(), what="a plain script"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, json.dumps(what)], env=environment, capture_output=True, text=True
+        )
     if done.returncode:
         raise SystemExit(f"{workload.name}: {done.stderr}")
     found: Figures = json.loads(done.stdout.splitlines()[-1])
