@@ -125,6 +125,11 @@ _SIBLINGS = ["run_id", "build_id", "machine_id", "workload_id", "strategy_id"]
 def _wild_mask(trials: DataFrame, counted: Bools) -> Bools:
     """One flag per trial whose step time, its own or that of eager beside it, is wild. Those not `counted`
     are neither wild nor anybody's siblings.
+
+    Siblings are the trials of one case in one run, timed by one method. A trial is wild that is off its
+    nearest sibling by more than FACTOR and by more than _TIMES_APART times what the other siblings differ by.
+    Where a case has two modes none is wild once each has two trials. With fewer than three trials nobody
+    knows which is wild.
     """
     if not counted.any():
         return np.zeros(len(trials), dtype=np.bool_)

@@ -89,6 +89,7 @@ def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> N
         )
 
 
+# The same rows once more, for the connections of the fleet's queue, which speak PostgreSQL alone.
 SAVE_HOST = """
 INSERT INTO host (name, owner, started_at, seen_at, stopped_at, program_version, free_bytes, total_bytes,
                   devices, devices_read_at)

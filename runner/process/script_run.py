@@ -1,4 +1,8 @@
-"""Runs the short script of a case under both builds, for an issue in public."""
+"""Runs the short script of a case under both builds, for an issue in public.
+
+The script is made from this host's own definition of the case, never from what a record says. It measures
+less carefully than a trial: it shows, and the trials prove.
+"""
 
 from __future__ import annotations
 

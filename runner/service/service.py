@@ -230,7 +230,11 @@ def result_due_at(schedule: Schedule, last_result_at: datetime | None) -> dateti
 
 
 class Silence:
-    """Looks after the schedules of this configuration. Call `check` every few seconds."""
+    """A dead man's switch: of a schedule that produced nothing for its period people hear, once.
+
+    When its next result is due is stored, so that a service that was down is noticed by the one that starts
+    after it. It looks after the schedules of this configuration; call `check` every few seconds.
+    """
 
     def __init__(self, database: Database, configured: Mapping[str, ScheduleSpec], notify: _Notify) -> None:
         self._database = database

@@ -1,4 +1,8 @@
-"""What foreign files hold: every trial of what one path names, without a database."""
+"""What foreign files hold: every trial of what one path names, without a database.
+
+Run as a process of its own it reads files that nobody vouches for: with limits of memory and CPU time, no
+secret, no database and no network. It writes trials as lines of JSON, which whoever started it checks again.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
@@ -354,18 +355,23 @@ def _figures(row: Mapping[Any, Any] | None) -> dict[str, Any] | None:
 
 def _configuration(workload: str, strategy: Strategy) -> list[str]:
     """Lines that measure the choice and eager as a suite."""
+    compiled = "default" if strategy.kind is StrategyKind.EAGER else strategy.name
     lines = [
         "[[suite]]",
         'name = "advised"',
-        f'workloads = ["{workload}"]',
-        f'strategies = ["eager", "{strategy.name}"]',
+        f"workloads = {_toml([workload])}",
+        f"strategies = {_toml(['eager', compiled])}",
     ]
-    if strategy.kind is StrategyKind.EAGER:
-        lines[-1] = 'strategies = ["eager", "default"]'
     if strategy.options:
-        entries = ", ".join(f'"{name}" = {str(value).lower()}' for name, value in strategy.options.items())
-        lines += ["[[strategy]]", f'name = "{strategy.name.partition("+")[0]}"', f"options = {{ {entries} }}"]
+        entries = ", ".join(f"{_toml(name)} = {_toml(value)}" for name, value in strategy.options.items())
+        name = _toml(strategy.name.partition("+")[0])
+        lines += ["[[strategy]]", f"name = {name}", f"options = {{ {entries} }}"]
     return lines
+
+
+def _toml(value: object) -> str:
+    """A string, number, flag or list: those of JSON are TOML's."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _print(document: Mapping[str, Any], settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection
 from datetime import timedelta
@@ -189,6 +190,14 @@ def test_equal_ones_are_told_to_stay_eager(advise: Advise, made_up: MadeUp) -> N
     assert not document["shown"]
     assert document["decided"]
     assert document["configuration"][-1] == 'strategies = ["eager", "default"]'
+
+
+def test_what_keeps_the_choice_measured_is_toml(advise: Advise, made_up: MadeUp) -> None:
+    document = advise("--minutes", "20")
+    lines = tomllib.loads("\n".join(document["configuration"]))
+    (suite,), (strategy,) = lines["suite"], lines["strategy"]
+    assert suite == {"name": "advised", "workloads": ["encoder"], "strategies": ["eager", "freezing"]}
+    assert strategy == {"name": "freezing", "options": {"freezing": True}}
 
 
 def test_a_wrong_result_leaves_at_once(advise: Advise, made_up: MadeUp) -> None:
