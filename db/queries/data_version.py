@@ -5,14 +5,22 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
 from compilewatch.db.records.requests import UNFINISHED
 from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE
 
 
 def data_version(db: Database) -> int:
-    """A number that grows with every write, in the transaction of that write."""
+    """A number that grows with every write, in the transaction of that write. Raises DatabaseError where
+    somebody wrote something else in its place.
+    """
     (version,) = db.scalars(select(DATA_VERSION.c.version))
-    return int(version)
+    if not isinstance(version, int):
+        raise DatabaseError(
+            "The database is damaged. version of 1 row of data_version cannot be read.",
+            "See `compilewatch db check`.",
+        )
+    return version
 
 
 # Whether anything changed that the data version does not count: queue, hosts.

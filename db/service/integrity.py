@@ -43,6 +43,7 @@ from compilewatch.db.records.trial import (
 )
 from compilewatch.db.service.stored_values import DETAIL, all_wrong_values, unreadable
 from compilewatch.db.tables.trials import (
+    CONDITIONS,
     DETAIL_PARTS,
     KEYS_OF_TRIALS,
     LATEST,
@@ -92,6 +93,7 @@ def find_damage(db: Database) -> list[Damage]:
             *_orphans(connection),
             *_moments(connection),
             *_without_detail(connection),
+            *_without_conditions(connection),
             *_without_samples(connection),
             *_identities(connection),
             *_samples(connection),
@@ -109,7 +111,8 @@ def first_damage(db: Database) -> DatabaseError | None:
     Samples are not read, and the search ends at what it finds: it is for whoever waits for an answer. Raises
     DatabaseError as `find_damage` does.
     """
-    checks = (_values, _orphans, _without_detail, _tallies, _latest, _identities, _facts)
+    checks = (_values, _orphans, _without_detail, _without_conditions)
+    checks += (_tallies, _latest, _identities, _facts)
     with db.read() as connection:
         for check in checks:
             for damage in check(connection):
@@ -212,6 +215,14 @@ def _without_detail(connection: Connection) -> Iterator[Damage]:
     )
     rows = connection.execute(trials).all()
     yield from _damage(f"{plural(len(rows), 'trial')} without details", rows)
+
+
+def _without_conditions(connection: Connection) -> Iterator[Damage]:
+    """Their settings are no reference that a database enforces."""
+    joined = TRIAL.outerjoin(CONDITIONS, TRIAL.c.conditions_id == CONDITIONS.c.conditions_id)
+    lost = CONDITIONS.c.conditions_id.is_(None) & TRIAL.c.conditions_id.is_not(None)
+    rows = connection.execute(select(TRIAL.c.trial_id).select_from(joined).where(lost)).all()
+    yield from _damage(f"{plural(len(rows), 'row')} of trial without the conditions that they name", rows)
 
 
 def _without_samples(connection: Connection) -> Iterator[Damage]:

@@ -47,6 +47,7 @@ _SOME = [
     ("triage_event", "at", "text"),
     ("run_request", "spec", "word"),
     ("annotation", "written_at", "day"),
+    ("data_version", "version", "blob"),
 ]
 
 

@@ -58,6 +58,7 @@ def test_a_sound_database_has_no_damage(database: Database) -> None:
         ("UPDATE run SET trials = trials + 1", "Wrong count of trials in 3 rows of run"),
         ("UPDATE machine SET trials = 0", "Wrong count of trials in 1 row of machine"),
         ("DELETE FROM build", "rows of trial without the build that build_id names"),
+        ("DELETE FROM conditions", "rows of trial without the conditions that they name"),
         ("DELETE FROM workload", "rows of series without the workload that workload_id names"),
         (
             "DELETE FROM trial WHERE status = 'ok'",
