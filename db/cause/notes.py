@@ -15,12 +15,15 @@ from compilewatch.db.errors import one_line
 from compilewatch.db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
 from compilewatch.db.records.sampling_facts import SamplingFacts
 from compilewatch.db.records.trial import StrategyKind, Trial
-from compilewatch.db.units import count, percent, plural, size, words
+from compilewatch.db.units import count, percent, plural, significant, size, words
 
 MANY_OPERATIONS = 1000
 """Captured operations from which on capturing and compiling them is most of what a start costs."""
 WELL_KNOWN = 0.10
 """Half the width of the interval over the median, above which a median says little."""
+LIKELY_BELOW = 70
+"""Percent of the time in which a GPU is busy with an eager step, below which torch.compile is commonly said
+to be likely to pay. How often that is right: `compilewatch list cases --columns gpu_utilization`."""
 _LONGEST_REASON = 120
 _FROM_CACHE = ("warm", "portable", "packaged")
 
@@ -182,6 +185,28 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _short(text: str) -> str:
     return one_line(text.partition("\n")[0].strip(), _LONGEST_REASON)
+
+
+def compiled_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:
+    """How much of a step runs compiled, and whether CUDA graphs do it: "ran compiled", "85 % of eager's
+    operators, 97 % of the time".
+    """
+    if facts.compiled_share is not None:
+        time = facts.compiled_time_share
+        of_time = "" if time is None else f", {percent(time)} of the time"
+        yield "ran compiled", f"{percent(facts.compiled_share)} of eager's operators{of_time}"
+    if facts.recompile_limit_hit:
+        yield "recompile limit", "hit: what reached it runs eagerly since"
+    if facts.cudagraph_launches is not None:
+        yield "CUDA graphs", f"{plural(facts.cudagraph_launches, 'launch')} a step"
+    if facts.cudagraph_skips:
+        yield "CUDA graphs skipped", "; ".join(map(_short, facts.cudagraph_skips))
+
+
+def utilization_text(utilization: float, *, eager: bool) -> str:
+    """ "43 %, below 70 %: compiling is likely to pay": the rule is one of eager."""
+    rule = f", below {LIKELY_BELOW} %: compiling is likely to pay"
+    return f"{significant(utilization)} %" + (rule if eager and utilization < LIKELY_BELOW else "")
 
 
 def cache_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:

@@ -38,6 +38,7 @@ class SummaryKind(StrEnum):
     MEAN = "geometric mean of the timed trials"
     PASSED = "geometric mean of the passed trials"
     LARGEST = "largest of the passed trials"
+    SMALLEST = "smallest of the passed trials"
 
 
 class Threshold(StrEnum):

@@ -48,6 +48,18 @@ _count = partial(
     eager_too=False,
     threshold=Threshold.EXACT,
 )
+_share = partial(
+    _float,
+    summary=SummaryKind.SMALLEST,
+    unit="share",
+    write=lambda value: f"{value * 100:.3g} %",
+    higher_is_better=True,
+    axis=(0.01, "%"),
+    eager_too=False,
+)
+_launched = partial(
+    _integer, unit="count", write=units.count, axis=(1, "count"), eager_too=False, on_every_device=False
+)
 _percentile = partial(
     _float,
     summary=SummaryKind.MEAN,
@@ -290,6 +302,69 @@ TRIAL: tuple[Column, ...] = (
         key="recompiles",
         name="Recompiles",
     ),
+    _integer(
+        column="recompile_limit_hit",
+        definition="1 where a function reached the recompile limit, after which it runs eagerly.",
+        summary=SummaryKind.LARGEST,
+        key="recompile_limit_hit",
+        name="Recompile limit hit",
+        write=lambda value: "yes" if value else "no",
+        eager_too=False,
+    ),
+    _share(
+        column="compiled_share",
+        place="compiler.compiled_share",
+        definition="Of eager's operators of a step, the share that is not left to Python.",
+        key="compiled_share",
+        name="Compiled share",
+    ),
+    _share(
+        column="compiled_time_share",
+        place="compiler.compiled_time_share",
+        definition="Share of a step's time in operators that runs in generated code, on a CPU.",
+        key="compiled_time_share",
+        name="Compiled share of time",
+    ),
+    _launched(
+        column="cudagraph_launches",
+        place="compiler.cudagraph_launches",
+        definition="CUDA graphs that one warm step launches.",
+        summary=SummaryKind.SMALLEST,
+        key="cudagraph_launches",
+        name="CUDA graphs",
+        higher_is_better=True,
+    ),
+    _launched(
+        column="cudagraph_skips",
+        definition="Reasons for which CUDA graphs were asked for and not used.",
+        summary=SummaryKind.LARGEST,
+        key="cudagraph_skips",
+        name="CUDA graphs skipped",
+    ),
+    _integer(
+        column="cache_bypasses",
+        definition="Reasons for which the compiler's caches cannot hold a graph.",
+        summary=SummaryKind.LARGEST,
+        key="cache_bypasses",
+        name="Cache bypasses",
+        unit="count",
+        write=units.count,
+        axis=(1, "count"),
+        eager_too=False,
+    ),
+    _float(
+        column="gpu_utilization_percent",
+        place="device_state.utilization_percent",
+        definition="Median share of the timed seconds in which a kernel ran on the GPU.",
+        summary=SummaryKind.PASSED,
+        key="gpu_utilization",
+        name="GPU utilization",
+        unit="percent",
+        write=lambda value: f"{value:.0f} %",
+        higher_is_better=True,
+        axis=(1, "%"),
+        on_every_device=False,
+    ),
     _text(
         column="numerics_status",
         place="numerics.status",
@@ -392,5 +467,6 @@ STORED = tuple(each for each in TRIAL if each.holder is Holder.TRIAL)
 """The columns of the table `trial`."""
 TIMED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.MEAN)
 COUNTED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.LARGEST)
+LEAST = tuple(each.column for each in TRIAL if each.summary is SummaryKind.SMALLEST)
 LABELS = tuple(each.column for each in TRIAL if each.label)
 """What a case has from its newest trial."""

@@ -336,6 +336,12 @@ class Target(Closed):
     graph_breaks: Annotated[int, Field(ge=0)] | None = None
     recompiles: Annotated[int, Field(ge=0)] | None = None
     ops_captured: Positive | None = None
+    compiled_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    recompile_limit_hit: Annotated[int, Field(ge=0)] | None = None
+    cudagraph_launches: Positive | None = None
+    cudagraph_skips: Annotated[int, Field(ge=0)] | None = None
+    cache_bypasses: Annotated[int, Field(ge=0)] | None = None
+    gpu_utilization_percent: Positive | None = None
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:

@@ -16,7 +16,10 @@ from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.groups import Floats, floats
 from compilewatch.db.units import plural
 
-AT_LEAST = ("throughput_per_s", "speedup", "ops_captured")
+AT_LEAST = (
+    *("throughput_per_s", "speedup", "ops_captured"),
+    *("compiled_share", "cudagraph_launches", "gpu_utilization_percent"),
+)
 """Quantities that must not fall below their target; all others must not rise above it."""
 
 

@@ -19,7 +19,7 @@ from pandas.api.extensions import ExtensionArray
 
 from compilewatch.db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS
-from compilewatch.db.columns.trial import COUNTED, LABELS
+from compilewatch.db.columns.trial import COUNTED, LABELS, LEAST
 from compilewatch.db.metrics.controls import Control, is_eager, matched_control, with_same_run
 from compilewatch.db.metrics.device_times import TIME_COLUMNS, device_time_columns
 from compilewatch.db.metrics.eligibility import (
@@ -197,8 +197,12 @@ def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dic
     columns |= _memory_columns(trials, groups, passed=passed, reference=eager)
     # Exact and the same in every trial of a healthy case: the largest is the one to look at.
     counts = {name: _largest_count(groups, trials[name], passed) for name in COUNTED}
+    least = {name: -_largest_count(groups, -trials[name], passed) for name in LEAST}
+    columns["gpu_utilization_percent"] = groups.mean(
+        np.where(passed, positive(trials["gpu_utilization_percent"]), np.nan)
+    )
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
-    columns |= {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
+    columns |= {**counts, **least, "nothing_compiled": compiled & (counts["graphs"] == 0)}
     columns |= spread_columns(trials, groups, times.latency_ns, times.timed)
     return columns | throughput_columns(items_per_step(trials)[newest_rows], columns)
 

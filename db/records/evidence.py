@@ -16,6 +16,7 @@ from compilewatch.db.records.fields import (
     Count,
     Finite,
     Flag,
+    Fraction,
     Integer,
     Key,
     Latency,
@@ -412,6 +413,12 @@ class CompilerFacts(Record):
     """Why CUDA graphs were not used; null where none were requested."""
     cudagraph_launches: Count | None = None
     """CUDA graphs that one warm step launches; null on a CPU."""
+    compiled_share: Fraction | None = None
+    """Of the operators that an eager step calls, the share that a warm compiled one does not call outside of
+    generated code: 1 where nothing is left to Python; null where torch does not tell (before 2.9)."""
+    compiled_time_share: Fraction | None = None
+    """Share of generated code in the host's time in it and in operators outside of it, of that step; null on
+    a GPU and where `compiled_share` is."""
     cache: CacheCounters | None = None
     """Hits and misses of the compiler's caches; null where unknown."""
     generated: list[GeneratedGraph] | None = None

@@ -92,6 +92,7 @@ Integer = Annotated[int, Field(strict=True, ge=-INT64_MAX, le=INT64_MAX)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 IdentifyingNumber = Annotated[Finite, AfterValidator(unsigned_zero)]
 Flag = Annotated[bool, Field(strict=True)]
+Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 # Files and directories are named by it: neither ".." nor what a command would take for an option is one.
 Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]

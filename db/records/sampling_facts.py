@@ -15,6 +15,7 @@ from compilewatch.db.records.fields import (
     Count,
     Finite,
     Flag,
+    Fraction,
     LogTail,
     Name,
     Nanoseconds,
@@ -26,7 +27,6 @@ from compilewatch.db.records.fields import (
 FEWEST_FOR_P99 = 100
 """Of fewer steps the 99th percentile is the largest of them, whatever it is."""
 Joules = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 class TimedState(Record):

@@ -111,8 +111,8 @@ def first_damage(db: Database) -> DatabaseError | None:
     Samples are not read, and the search ends at what it finds: it is for whoever waits for an answer. Raises
     DatabaseError as `find_damage` does.
     """
-    checks = (_values, _orphans, _without_detail, _without_conditions)
-    checks += (_tallies, _latest, _identities, _facts)
+    of_rows = (_values, _orphans, _without_detail, _without_conditions)
+    checks = (*of_rows, _tallies, _latest, _identities, _facts)
     with db.read() as connection:
         for check in checks:
             for damage in check(connection):

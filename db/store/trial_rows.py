@@ -30,6 +30,7 @@ from compilewatch.db.records.trial import (
     DEVICE_TIMES,
     VERSION,
     CompilerEvent,
+    CompilerFacts,
     TimingMethod,
     Trial,
     compile_threads_of,
@@ -170,8 +171,22 @@ def _figures(trial: Trial, arrays: dict[str, list[int]]) -> dict[str, Any]:
         **{kind: percentile_ns(ascending.get(kind, ()), 0.5) for kind in (*DEVICE_TIMES, *CONTROL_TIMES)},
         "graph_breaks": None if compiler is None else _total(compiler.graph_breaks),
         "recompiles": None if compiler is None else _total(compiler.recompiles),
+        **_refusals(compiler),
         "compile_threads": compile_threads_of(trial),
         "record_version": VERSION,
+    }
+
+
+def _refusals(compiler: CompilerFacts | None) -> dict[str, int | None]:
+    """How often what was asked for was not done."""
+    hit = compiler.recompile_limit_hit if compiler else None
+    lists = {
+        "cudagraph_skips": compiler.cudagraph_skips if compiler else None,
+        "cache_bypasses": compiler.cache_bypasses if compiler else None,
+    }
+    return {
+        "recompile_limit_hit": None if hit is None else int(hit),
+        **{name: None if reasons is None else len(reasons) for name, reasons in lists.items()},
     }
 
 

@@ -11,7 +11,7 @@ from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.failures import WrongResultError, is_ours
 from compilewatch.runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
 from compilewatch.runner.worker.progress import Progress
-from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step import memory, profiling
 from compilewatch.runner.worker.step.steps import Variant, grad_context
 from compilewatch.runner.worker.timed import Timed
 from compilewatch.runner.worker.timing.sampling import Side
@@ -37,7 +37,7 @@ def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) 
         control_peak = _peak_of(progress, sides.control, control, [subject], owns_graphs=False)
         held["control_saved"] = (sides.control, control, None)
     peaks = [memory.peak_rss_bytes(), None if compiled is None else compiled.peak_rss_before]
-    record.compiler = facts
+    record.compiler = None if facts is None else facts | _compiled_shares(progress, sides.own, started)
     record.memory = memory.memory_record(
         own,
         control_peak,
@@ -103,6 +103,21 @@ def _peak_of(
                 raise
             traceback.print_exc()
     return {"bytes": None, "reserved": None, "pools": None}
+
+
+def _compiled_shares(progress: Progress, own: Side, started: Started) -> dict[str, float | None]:
+    """How much of a step runs compiled; of several ranks, and where time is short, it stays unknown."""
+    eager, subject = started.eager.control, started.subject
+    calls = profiling.WARMUP_STEPS + 2
+    if not progress.ranks.are_several and progress.deadline.leaves(calls * own.latency_ns()):
+        try:
+            with grad_context(subject.built):
+                return profiling.compiled_shares(subject.step, eager.step, progress.device)
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            traceback.print_exc()
+    return {}
 
 
 def _held_of(progress: Progress, sides: _Held) -> dict[str, Any]:

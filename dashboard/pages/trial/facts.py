@@ -10,7 +10,7 @@ from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS, flat
 from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import saved_text
-from compilewatch.db.cause.notes import cache_texts
+from compilewatch.db.cause.notes import cache_texts, compiled_texts, utilization_text
 from compilewatch.db.cause.numerics import numerics_sentence
 from compilewatch.db.cause.trial_words import eager_before, measurements, threads_text, throughput_figures
 from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
@@ -21,6 +21,7 @@ from compilewatch.db.records.trial import (
     CompilerFacts,
     Memory,
     Numerics,
+    StrategyKind,
     Summary,
     Trial,
 )
@@ -99,12 +100,11 @@ def compiler_pairs(trial: Trial, facts: CompilerFacts) -> dict[str, str | None]:
     return {
         "Graphs": units.count(facts.graphs),
         "Ops captured": units.count(facts.ops_captured),
-        "CUDA graph launches": units.count(facts.cudagraph_launches),
+        **{name[0].upper() + name[1:]: text for name, text in compiled_texts(facts)},
         "Generated code": generated_text(facts) or units.MISSING,
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
         "Compiled with": threads_text(trial) or units.MISSING,
-        "Recompile limit hit": {None: units.MISSING, True: "yes", False: "no"}[facts.recompile_limit_hit],
         **dict(cache_texts(facts)),
     }
 
@@ -157,7 +157,11 @@ def state_pairs(trial: Trial) -> dict[str, str | None]:
             "Memory clock (MHz)": _triple(device.memory_clock_mhz),
             "Temperature (°C)": _triple(device.temperature_c),
             "Power (W)": _triple(device.power_w),
-            "Utilization (%)": exact(device.utilization_percent),
+            "GPU utilization": units.MISSING
+            if device.utilization_percent is None
+            else utilization_text(
+                device.utilization_percent, eager=trial.strategy.kind is StrategyKind.EAGER
+            ),
             "Clock limited by": ", ".join(map(clock_limit, device.throttle_reasons or [])) or "nothing",
             "Other processes": units.count(device.other_processes),
             "ECC": units.MISSING if device.ecc is None else "on" if device.ecc else "off",

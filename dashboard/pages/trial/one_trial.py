@@ -414,7 +414,6 @@ def _compiler(trial: Trial) -> Part:
         *_events("Recompiles", compiler.recompiles, "trial-recompiles"),
         *parts.listed("Skipped frames", compiler.skipped_frames or ()),
         *parts.listed("Warnings", compiler.warnings or ()),
-        *parts.listed("CUDA graphs skipped", compiler.cudagraph_skips or ()),
     )
 
 

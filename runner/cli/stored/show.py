@@ -11,7 +11,7 @@ import typer
 from compilewatch.db.cause.after_ready import after_ready_texts
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import held_texts
-from compilewatch.db.cause.notes import cache_texts, trial_notes
+from compilewatch.db.cause.notes import cache_texts, compiled_texts, trial_notes, utilization_text
 from compilewatch.db.cause.numerics import numerics_sentence
 from compilewatch.db.cause.profile_words import LISTED, profile_rows, work_text
 from compilewatch.db.cause.ranks import rank_texts
@@ -35,7 +35,7 @@ from compilewatch.db.queries.cases.roofs import roofs_of
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import ranks_of
 from compilewatch.db.queries.trials import trial_record, trials_frame
-from compilewatch.db.records.trial import Memory, SourceKind, Trial
+from compilewatch.db.records.trial import Memory, SourceKind, StrategyKind, Trial
 from compilewatch.db.units import MISSING, count, duration, moment, plural, size, words
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from compilewatch.runner.output.documents import print_document
@@ -109,10 +109,13 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
             (f"  {words(name)}", duration(value)) for name, value in phases.items() if value is not None
         ]
     facts += memory_texts(memory) if memory is not None else []
+    if trial.device_state is not None and (busy := trial.device_state.utilization_percent) is not None:
+        utilization = utilization_text(busy, eager=trial.strategy.kind is StrategyKind.EAGER)
+        facts.append(("GPU utilization", utilization))
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs)), ("captured operations", count(compiler.ops_captured))]
         facts += [("compiled with", text)] if (text := threads_text(trial)) else []
-        facts += cache_texts(compiler)
+        facts += [*compiled_texts(compiler), *cache_texts(compiler)]
         facts += [("generated code", text)] if (text := generated_text(compiler)) else []
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]

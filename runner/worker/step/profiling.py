@@ -18,6 +18,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from compilewatch.runner.worker.internals.memory import watch_operators
+from compilewatch.runner.worker.internals.stance import force_eager
 from compilewatch.runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]
@@ -74,7 +75,7 @@ def _host_facts(step: Step, device: torch.device) -> dict[str, Any]:
     events = list(profiler.events() or ())
     marks = [event for event in events if event.name == _MARK]
     inside = [event for event in events if event.name != _MARK and _within(event, marks)]
-    outermost = [event for event in inside if is_operator(event.name) and not _has_operator_above(event)]
+    outermost = _operators(inside)
     own_us: dict[str, list[float]] = defaultdict(list)
     by_step: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(marks))
     for event in inside:
@@ -91,6 +92,44 @@ def _host_facts(step: Step, device: torch.device) -> dict[str, Any]:
     }
 
 
+def compiled_shares(step: Step, eager_step: Step, device: torch.device) -> dict[str, float | None]:
+    """How much of one warm step runs compiled: of the operators that eager calls, and of the host's time in
+    operators and generated code (`CompilerFacts` of the record).
+
+    What a graph break, a limit or a disabled function leaves to Python calls its operators outside of
+    generated code. Before torch 2.9, and of backends that generate none, nothing is known.
+    """
+    for _ in range(WARMUP_STEPS):
+        step()
+    events = _events_of(step, device)
+    with force_eager():
+        called = len(_operators(_events_of(eager_step, device)))
+    generated = [event for event in events if _GENERATED_REGION.search(event.name)]
+    if not called or (not generated and any(event.name.startswith(_REGION) for event in events)):
+        return {"compiled_share": None, "compiled_time_share": None}
+    outside = [event for event in _operators(events) if not _within(event, generated)]
+    inside_us = union_us(map(interval, generated))
+    both_us = union_us(map(interval, generated + outside))
+    return {
+        "compiled_share": max(0.0, 1.0 - len(outside) / called),
+        "compiled_time_share": inside_us / both_us if both_us and device.type == "cpu" else None,
+    }
+
+
+def _events_of(step: Step, device: torch.device, *, record_shapes: bool = False) -> list[Any]:
+    """The host's events of one step."""
+    _wait(device)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=record_shapes) as profiler:
+        step()
+        _wait(device)
+    return list(profiler.events() or ())
+
+
+def _operators(events: list[Any]) -> list[Any]:
+    """Those that no other operator called."""
+    return [event for event in events if is_operator(event.name) and not _has_operator_above(event)]
+
+
 # What the profiler calls dtypes, by their bytes.
 _WIDTHS = {"bool": 1, "signed char": 1, "unsigned char": 1, "short int": 2, "int": 4, "long int": 8}
 _WIDTHS |= {"c10::Half": 2, "c10::BFloat16": 2, "float": 4, "double": 8}
@@ -101,11 +140,7 @@ def _copied_bytes(step: Step, device: torch.device) -> int | None:
     """What `copy_` reads and writes in one step: every copy and cast ends there. In a pass of its own, since
     noting shapes takes time.
     """
-    _wait(device)
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
-        step()
-        _wait(device)
-    events = list(profiler.events() or ())
+    events = _events_of(step, device, record_shapes=True)
     if any(_GENERATED_REGION.search(event.name) or event.name.startswith(_REGION) for event in events):
         return None
     copied = 0

@@ -14,10 +14,15 @@ from compilewatch.db.judge.targets import TargetCheck, check_targets, forecast_c
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 
+_RAN = {
+    **{"compiled_share": 0.75, "cudagraph_launches": 3, "cudagraph_skips": 1, "recompile_limit_hit": 1},
+    **{"cache_bypasses": 2, "gpu_utilization_percent": 90.0},
+}
+
 
 def checks(target: dict[str, Any], **fields: Any) -> list[TargetCheck]:
     trials = trials_frame(
-        [trial(latency_p95_ns=12 * MS, items_per_iteration=8.0, **fields) for _ in range(3)]
+        [trial(latency_p95_ns=12 * MS, items_per_iteration=8.0, **_RAN, **fields) for _ in range(3)]
     )
     return list(check_targets(trials, (Target.model_validate(target),)))
 
@@ -36,6 +41,16 @@ def checks(target: dict[str, Any], **fields: Any) -> list[TargetCheck]:
         ({"peak_bytes": 2**30}, 2**30, True),
         ({"break_even_steps": 1600}, 1600, True),
         ({"break_even_steps": 1599}, 1600, False),
+        ({"compiled_share": 0.75}, 0.75, True),
+        ({"compiled_share": 1.0}, 0.75, False),
+        ({"cudagraph_launches": 2}, 3, True),
+        ({"cudagraph_launches": 4}, 3, False),
+        ({"cudagraph_skips": 1}, 1, True),
+        ({"cudagraph_skips": 0}, 1, False),
+        ({"recompile_limit_hit": 0}, 1, False),
+        ({"cache_bypasses": 1}, 2, False),
+        ({"gpu_utilization_percent": 80}, 90, True),
+        ({"gpu_utilization_percent": 95}, 90, False),
     ],
 )
 def test_each_limit_is_checked_in_its_own_direction(target: dict[str, float], value: float, met: bool):

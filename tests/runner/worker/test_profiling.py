@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from compilewatch.runner.worker.device.interface import Session
 from compilewatch.runner.worker.device.tracing import Tracer
 from compilewatch.runner.worker.step import profiling
-from compilewatch.runner.worker.step.profiling import counted, is_operator, plain_name, profile_side, union_us
+from compilewatch.runner.worker.step.profiling import (
+    compiled_shares,
+    counted,
+    is_operator,
+    plain_name,
+    profile_side,
+    union_us,
+)
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 
 CPU = torch.device("cpu")
@@ -33,6 +40,28 @@ def test_operators_are_counted_from_outside():
     assert len(names) <= 30
     assert found["step_ns"] > 0
     assert "launches" not in found
+
+
+@torch.compiler.disable
+def left_to_python(y: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(y, 0).exp().log()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("middle", "share"), [(torch.tanh, 1.0), (left_to_python, 0.5)])
+def test_the_share_that_runs_compiled_is_that_of_eagers_operators(middle: Any, share: float):
+    """Three of six operators are behind a function that is not compiled, and of four none."""
+
+    def step():
+        return middle(torch.sin(x) + 1) * 2
+
+    x = torch.ones(4, 4)
+    torch.compiler.reset()
+    found = compiled_shares(torch.compile(step), step, CPU)
+    assert found["compiled_share"] == share
+    assert (found["compiled_time_share"] == 1.0) is (share == 1.0)
+    assert compiled_shares(step, step, CPU) == {"compiled_share": 0.0, "compiled_time_share": 0.0}
+    assert compiled_shares(lambda: None, lambda: None, CPU)["compiled_share"] is None
 
 
 def test_time_in_python_is_told_apart_from_time_in_operators():
