@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ import compilewatch.dashboard.pages.overview.content
 import compilewatch.dashboard.read.data
 import compilewatch.dashboard.server.charts
 import compilewatch.dashboard.verdicts.headlines
-import compilewatch.db.judge.results
 import compilewatch.db.people.recording
 import compilewatch.db.queries.cases.comparison
 import compilewatch.db.verdicts.case_view
@@ -29,11 +28,9 @@ import compilewatch.runner.cli.judge.compare
 import compilewatch.runner.cli.judge.gate
 import compilewatch.runner.cli.judge.judging
 import compilewatch.runner.cli.stored.break_even
-import compilewatch.runner.cli.stored.listing
 import compilewatch.runner.output.comparison_text
 import compilewatch.runner.regressions.notify
 from compilewatch.dashboard.parts.parts import PageHeadline
-from compilewatch.db.judge.decide import counts_as, group_of
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.qa.numbers.test_every_door import check
@@ -112,11 +109,6 @@ def _of_all_caches(starts: Any) -> Any:
     if starts.cold_ns is None or starts.filled_ns is None:
         return starts
     return dataclasses.replace(starts, cold_ns=(starts.cold_ns * starts.filled_ns) ** 0.5)
-
-
-def _by_any_metric(rows: Sequence[Row], metric: Metric) -> str:
-    ways = {counts_as(row) for row in rows} - {None}
-    return ways.pop() if len(ways) == 1 else group_of(rows, metric)
 
 
 def _never_chosen(document: dict[str, Any]) -> dict[str, Any]:
@@ -227,16 +219,6 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "steps are told on pages where never is possible too": (
         "break-even of",
         lambda patch: patch.setattr(compilewatch.db.verdicts.case_view, "is_shown", lambda _: True),
-    ),
-    "the list keeps open what the API says is gone": (
-        "what a later build says of",
-        lambda patch: patch.setattr(
-            compilewatch.runner.cli.stored.listing, "with_later", lambda _, states, **__: states
-        ),
-    ),
-    "a case that only compiles quicker counts as faster": (
-        "tally in latency of",
-        lambda patch: patch.setattr(compilewatch.db.judge.results, "group_of", _by_any_metric),
     ),
     "cold and warm starts in one mean": (
         "mean first result",
