@@ -20,6 +20,7 @@ from compilewatch.db.units import (
     MISSING,
     interval,
     money,
+    plural,
     ratio,
     words,
 )
@@ -94,7 +95,7 @@ def sentences(found: SideBySide) -> list[str]:
     """What a reader must know of the table, a sentence each."""
     names = as_text(found.base["machine"]), as_text(found.head["machine"])
     said = [
-        f"{len(found.rows)} cases of {names[0]} ({_device(found.base)}) and {names[1]} "
+        f"{plural(len(found.rows), 'case')} of {names[0]} ({_device(found.base)}) and {names[1]} "
         f"({_device(found.head)}), "
         "each in the build that was measured last. A difference of machines is no regression."
     ]

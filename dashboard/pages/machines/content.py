@@ -12,7 +12,7 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import NO_CASE, cases_of
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
-from compilewatch.dashboard.read.data import filters_of, newest_build, read_cases, read_choices
+from compilewatch.dashboard.read.data import filters_of, read_cases, read_choices
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import VerdictError
@@ -30,7 +30,9 @@ def others(link: Link) -> dict[str, str]:
 
 @cached
 def page(link: Link) -> PageContent:
-    """The machine of `link` beside `link.against`, else the first other one, each in its newest build."""
+    """The machine of `link` beside `link.against`, else the first other one; of each case the build
+    that was measured last.
+    """
     offered = others(link)
     link = replace(link, against=link.against if link.against in offered else next(iter(offered), None))
     if cases_of(link).empty:
@@ -39,9 +41,7 @@ def page(link: Link) -> PageContent:
         none = Empty(_ALONE, "Measure the same suite on another: compilewatch run.")
         return PageContent((*facts(link), none), link)
     both = (link.machine, link.against)
-    builds = [newest_build(filters_of(replace(link, machine=each, build=None))) for each in both]
-    filters = replace(filters_of(link), machines=both, builds=tuple(filter(None, builds)))
-    cases = read_cases(filters)
+    cases = read_cases(replace(filters_of(replace(link, build=None)), machines=both))
     if link.focus is not None:
         cases = cases[cases["workload_label"] == link.focus]
     prices = dict(zip(both, map(Decimal, map(str, (link.price, link.against_price))), strict=True))
@@ -57,7 +57,7 @@ def page(link: Link) -> PageContent:
             *_table(found),
         ),
         link,
-        builds=tuple(filter(None, builds)),
+        builds=tuple(dict.fromkeys(side["build_id"] for row in found.rows for side in (row, row["base"]))),
     )
 
 

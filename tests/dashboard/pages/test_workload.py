@@ -37,7 +37,7 @@ def test_what_is_known_of_it_stands_above_every_tab(store: Store) -> None:
         test = opened(Link(page=page, focus="mlp"))
         (known[page],) = (each.value for each in test.markdown if each.value.startswith("training with "))
         shown = [tab.label for tab in test.tabs]
-        assert shown == ["History", "Modes", "Cold start", "Break-even", "Sizes", "Trials"]
+        assert shown == ["History", "Modes", "Cold start", "Break-even", "Sizes", "Machines", "Trials"]
         assert test.title[0].value == "Models"
     assert len(set(known.values())) == 1, known
     assert re.fullmatch(
