@@ -19,6 +19,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to, flags, floats
+from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status
 from compilewatch.db.units import words
 
@@ -64,9 +65,11 @@ def failure_kinds(trials: DataFrame) -> Series:
 
 
 def positive(column: Series) -> Floats:
-    """A measured amount as float64; zero and less cannot be a measurement and are missing."""
+    """A measured amount as float64; what no record can hold (0, less, beyond 64 bits) is no measurement and
+    missing.
+    """
     values = floats(column)
-    return np.where(values > 0, values, np.nan)
+    return np.where((values > 0) & (values <= INT64_MAX), values, np.nan)
 
 
 @dataclass(frozen=True, slots=True)

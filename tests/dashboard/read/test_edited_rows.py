@@ -131,6 +131,13 @@ def edited(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> 
         close_databases()
 
 
+def test_a_time_as_large_as_a_number_can_be_ends_nothing(edited: Edited) -> None:
+    """A column may hold it, and no step of 1e308 ns was ever measured."""
+    assert edited.write(_cell("trial", "latency_ns", "huge"))
+    assert edited.damage()
+    assert not [end for end in edited.pages().items() if end[1].startswith("defect")]
+
+
 def _cell(table: str, column: str, name: str) -> Cell:
     cells = edited_cells(METADATA.tables[table], "sqlite")
     return next(cell for cell in cells if cell.column.name == column and cell.name == name)
