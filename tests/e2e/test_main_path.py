@@ -125,7 +125,7 @@ def test_a_name_on_today_opens_beside_the_list(tab: Tab, recorded_server: Served
 
 
 def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, f"{recorded_server.origin}/upgrade", "Upgrade")
+    open_at(tab, f"{recorded_server.origin}/upgrade?group=undecided&group=faster&group=unchanged", "Upgrade")
     tab.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()
     evidence = tab.get_by_role("heading", name="mlp with default: the trials of both sides")
     expect(evidence).to_be_visible()
