@@ -37,6 +37,12 @@ def test_a_change_is_short_and_brings_a_test(diff: Path) -> None:
     assert any(Path(path).name.startswith("test_") for path in touched(diff))
 
 
+@pytest.mark.parametrize("diff", DIFFS, ids=lambda path: path.stem)
+def test_a_change_applies_to_the_code_of_today(diff: Path) -> None:
+    tried = run(ROOT, "git", "apply", "--check", str(ROOT / diff))
+    assert tried.returncode == 0, tried.stderr
+
+
 @pytest.mark.slow
 def test_the_changes_apply_and_pass_their_tests(tmp_path: Path) -> None:
     """All in one copy of the checkout: no two change the same file."""
