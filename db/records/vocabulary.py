@@ -40,6 +40,12 @@ class Metric(StrEnum):
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     CAPTURED_OPERATIONS = "captured_operations"
+    COMPILED_SHARE = "compiled_share"
+    COMPILED_TIME_SHARE = "compiled_time_share"
+    CUDAGRAPH_LAUNCHES = "cudagraph_launches"
+    CUDAGRAPH_SKIPS = "cudagraph_skips"
+    CACHE_BYPASSES = "cache_bypasses"
+    GPU_UTILIZATION = "gpu_utilization"
     NUMERICS = "numerics"
 
     @classmethod

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from compilewatch.db.columns.metrics import HISTORY_METRICS
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.facets import machines
 from compilewatch.db.records.trial import Source, SourceKind
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
-from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.cli.front import EXIT_DEFECT, exit_code_of
 from tests.builders import (
     MS,
     START,
@@ -340,3 +341,11 @@ def test_a_run_and_all_runs_of_a_build_are_told_apart(
     assert "run by run" in capsys.readouterr().out
     assert exit_code_of(app, ["break-even", *CASE, "--db", sqlite_url]) == 0
     assert "all its runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_whatever_has_a_history_is_followed_or_said_to_be_unknown(
+    metric: str, stepped: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = exit_code_of(app, ["history", "-w", "mlp", "-s", "default", "--metric", metric, "--db", stepped])
+    assert code != EXIT_DEFECT, capsys.readouterr().err
