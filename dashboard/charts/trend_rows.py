@@ -96,7 +96,9 @@ def frame(
     drawn = np.flatnonzero(drawable(points, metric))[-(most or MOST_POINTS) :]
     rows = points[needed(metric)].take(drawn)
     value = floats(rows[figure.column]) / figure.divisor
-    low, high = (floats(rows[column]) / figure.divisor for column in figure.band or ())
+    # What is the same in every trial has no ends across them.
+    ends = figure.band or (figure.column, figure.column)
+    low, high = (floats(rows[column]) / figure.divisor for column in ends)
     of_row, measured = rows["build_id"].array.factorize()
     return pd.DataFrame(
         {

@@ -324,6 +324,7 @@ TRIAL: tuple[Column, ...] = (
         definition="Share of a step's time in operators that runs in generated code, on a CPU.",
         key="compiled_time_share",
         name="Compiled share of time",
+        threshold=Threshold.COARSE,
     ),
     _launched(
         column="cudagraph_launches",
@@ -364,6 +365,7 @@ TRIAL: tuple[Column, ...] = (
         higher_is_better=True,
         axis=(1, "%"),
         on_every_device=False,
+        threshold=Threshold.COARSE,
     ),
     _text(
         column="numerics_status",

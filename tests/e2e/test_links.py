@@ -34,6 +34,7 @@ def chosen(recorded_url: str) -> dict[str, Any]:
         (acknowledged,) = (each for each in standing_regressions(database) if each.triage)
     gpu = trials[trials["device"] == "cuda"]
     builds = list(gpu.sort_values("started_at")["build_id"].unique())
+    others = sorted(set(trials["machine_id"]) - set(gpu["machine_id"]))
     trial = gpu[(gpu["workload"] == "bert-base") & (gpu["strategy"] == "default")].iloc[0]
 
     def runs_of(build: str) -> tuple[str, ...]:
@@ -62,6 +63,9 @@ def chosen(recorded_url: str) -> dict[str, Any]:
         "steps": 200,
         "restarts": 3,
         "price": 4.5,
+        "group": ("undecided",),
+        "against": others[0],
+        "against_price": 3.5,
         "cache": ("cold",),
         "status": ("ok",),
         "source": ("measured",),

@@ -139,8 +139,9 @@ def groups_of(link: Link) -> tuple[dict[str, str], tuple[str, ...]]:
     comparison, labels, _ = _comparison(link)
     metric, comparison = verdict_metric(link), comparison.with_asked()
     counted = Counter(comparison.groups(metric).values())
+    said = {group: charts.group_word(group, metric) for group in GROUPS}
     words = {
-        group: f"{charts.group_word(group, metric).capitalize()} {units.count(counted[group])}"
+        group: f"{said[group][0].upper()}{said[group][1:]} {units.count(counted[group])}"
         for group in GROUPS
         if counted[group] or group in _ALWAYS
     }

@@ -10,6 +10,7 @@ import pytest
 from compilewatch.dashboard.charts import trend_rows
 from compilewatch.dashboard.links.links import MODELS, Link, Page, beside
 from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db.columns.metrics import HISTORY_METRICS
 from tests.builders import MS, START, make_failure, make_history, make_trial
 from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
@@ -137,3 +138,9 @@ def test_what_changed_most_is_shown_first_and_chosen(store: Store) -> None:
     assert "mlp" in next(each.value for each in test.markdown if each.value.startswith("## :"))
     over_time = texts(opened(Link(page=Page.WORKLOAD)))
     assert "Opened on the largest judged change since torch 2.12.0; 1 more workload below." in over_time
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_every_figure_with_a_history_is_drawn_or_said_to_be_unknown(store: Store, metric: str) -> None:
+    store(make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+    opened(Link(page=Page.WORKLOAD, focus="mlp", metric=metric))

@@ -251,14 +251,20 @@ def test_what_is_too_large_is_cut_and_says_so() -> None:
 
 
 def test_the_largest_forest_plot_stays_and_the_tables_are_cut_instead() -> None:
-    names = [f"network-{number:02d} · default" for number in range(forest.MOST_ROWS)]
-    values = {"change": 0.01, "low": -0.02, "high": 0.04, "margin_low": -0.03, "margin_high": 0.03}
-    rows_of_cases = pd.DataFrame([{"case": name, "verdict": "unchanged", **values} for name in names])
-    spec = forest.spec(tuple(names), ("unchanged",), "Latency", (-0.1, 0.1))
+    values = {"change": 0.01, "low": -0.02, "high": 0.04, "group": "unchanged", "kind": "model"}
+    texts = dict.fromkeys(("base_text", "head_text", "change_text", "within"), "10.0 ms")
+    rows_of_cases = pd.DataFrame(
+        [
+            {"place": number, "label": f"network-{number:02d} · default", **values, **texts}
+            for number in range(1, forest.MOST_ROWS)
+        ]
+    )
+    spec = forest.spec(("unchanged",), forest.MOST_ROWS, "Latency", (-0.1, 0.1))
     frames = {
         "main": rows_of_cases,
         "chosen": rows_of_cases.iloc[:0],
-        "zero": pd.DataFrame({"change": [0.0]}),
+        "ground": pd.DataFrame([{"margin_low": -0.03, "margin_high": 0.03, "zero": 0.0}]),
+        "heads": pd.DataFrame([{"place": 0, "text": "59 models shown the same, 59 cases"}]),
     }
     chart = Chart(title="changes", alt="a", svg=draw(spec, frames))
     rows = tuple((f"case {number} " + "x" * 250,) for number in range(900))
