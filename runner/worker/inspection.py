@@ -37,7 +37,7 @@ def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) 
         control_peak = _peak_of(progress, sides.control, control, [subject], owns_graphs=False)
         held["control_saved"] = (sides.control, control, None)
     peaks = [memory.peak_rss_bytes(), None if compiled is None else compiled.peak_rss_before]
-    record.compiler = None if facts is None else facts | _compiled_shares(progress, sides.own, started)
+    record.compiler = None if facts is None else facts | _compiled_shares(progress, timed, subject)
     record.memory = memory.memory_record(
         own,
         control_peak,
@@ -105,19 +105,26 @@ def _peak_of(
     return {"bytes": None, "reserved": None, "pools": None}
 
 
-def _compiled_shares(progress: Progress, own: Side, started: Started) -> dict[str, float | None]:
-    """How much of a step runs compiled; of several ranks, and where time is short, it stays unknown."""
-    eager, subject = started.eager.control, started.subject
-    calls = profiling.WARMUP_STEPS + 2
-    if not progress.ranks.are_several and progress.deadline.leaves(calls * own.latency_ns()):
-        try:
-            with grad_context(subject.built):
-                return profiling.compiled_shares(subject.step, eager.step, progress.device)
-        except Exception as error:
-            if not is_ours(error):
-                raise
-            traceback.print_exc()
-    return {}
+def _compiled_shares(progress: Progress, timed: Timed, subject: Variant) -> dict[str, float | None]:
+    """How much of a step runs compiled, at the length that was timed: a later call may be one too many. Of
+    several ranks, and where time is short, it stays unknown.
+    """
+    sides, control = timed.sides, timed.sides.control
+    needed_ns = sum((timed.untimed_calls + _STEPS) * side.latency_ns() for side in sides.in_order)
+    if control is None or progress.ranks.are_several or not progress.deadline.leaves(needed_ns):
+        return {}
+    _come_to_length(progress, timed, subject)
+    try:
+        with grad_context(subject.built):
+            own, eager = (
+                profiling.events_of(side.step_apart(), progress.device) for side in (sides.own, control)
+            )
+        return profiling.compiled_shares(own, eager, on_cpu=progress.device.type == "cpu")
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        traceback.print_exc()
+        return {}
 
 
 def _held_of(progress: Progress, sides: _Held) -> dict[str, Any]:

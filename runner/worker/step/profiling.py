@@ -18,7 +18,6 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from compilewatch.runner.worker.internals.memory import watch_operators
-from compilewatch.runner.worker.internals.stance import force_eager
 from compilewatch.runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]
@@ -92,32 +91,28 @@ def _host_facts(step: Step, device: torch.device) -> dict[str, Any]:
     }
 
 
-def compiled_shares(step: Step, eager_step: Step, device: torch.device) -> dict[str, float | None]:
-    """How much of one warm step runs compiled: of the operators that eager calls, and of the host's time in
-    operators and generated code (`CompilerFacts` of the record).
+def compiled_shares(own: list[Any], eager: list[Any], *, on_cpu: bool) -> dict[str, float | None]:
+    """How much of a step runs compiled, by the events of a warm one and of eager's (`events_of`): of the
+    operators that eager calls, and of the host's time in operators and generated code (`CompilerFacts`).
 
     What a graph break, a limit or a disabled function leaves to Python calls its operators outside of
     generated code. Before torch 2.9, and of backends that generate none, nothing is known.
     """
-    for _ in range(WARMUP_STEPS):
-        step()
-    events = _events_of(step, device)
-    with force_eager():
-        called = len(_operators(_events_of(eager_step, device)))
-    generated = [event for event in events if _GENERATED_REGION.search(event.name)]
-    if not called or (not generated and any(event.name.startswith(_REGION) for event in events)):
+    called = len(_operators(eager))
+    generated = [event for event in own if _GENERATED_REGION.search(event.name)]
+    if not called or (not generated and any(event.name.startswith(_REGION) for event in own)):
         return {"compiled_share": None, "compiled_time_share": None}
-    outside = [event for event in _operators(events) if not _within(event, generated)]
+    outside = [event for event in _operators(own) if not _within(event, generated)]
     inside_us = union_us(map(interval, generated))
     both_us = union_us(map(interval, generated + outside))
     return {
         "compiled_share": max(0.0, 1.0 - len(outside) / called),
-        "compiled_time_share": inside_us / both_us if both_us and device.type == "cpu" else None,
+        "compiled_time_share": inside_us / both_us if both_us and on_cpu else None,
     }
 
 
-def _events_of(step: Step, device: torch.device, *, record_shapes: bool = False) -> list[Any]:
-    """The host's events of one step."""
+def events_of(step: Step, device: torch.device, *, record_shapes: bool = False) -> list[Any]:
+    """The host's events of one step, as torch's profiler gives them."""
     _wait(device)
     with profile(activities=[ProfilerActivity.CPU], record_shapes=record_shapes) as profiler:
         step()
@@ -140,7 +135,7 @@ def _copied_bytes(step: Step, device: torch.device) -> int | None:
     """What `copy_` reads and writes in one step: every copy and cast ends there. In a pass of its own, since
     noting shapes takes time.
     """
-    events = _events_of(step, device, record_shapes=True)
+    events = events_of(step, device, record_shapes=True)
     if any(_GENERATED_REGION.search(event.name) or event.name.startswith(_REGION) for event in events):
         return None
     copied = 0

@@ -194,7 +194,6 @@ def measured(name, **changes):
     return measure(name, compiled("eager"), target=f"growing_models:{name}", sampling=PLAN, **changes)
 
 
-@pytest.mark.slow
 def test_a_cache_that_runs_full_is_timed_before_it_does():
     trial = measured("filled")
     assert trial.status is Status.OK, trial.failure

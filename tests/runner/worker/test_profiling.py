@@ -18,6 +18,7 @@ from compilewatch.runner.worker.step import profiling
 from compilewatch.runner.worker.step.profiling import (
     compiled_shares,
     counted,
+    events_of,
     is_operator,
     plain_name,
     profile_side,
@@ -57,11 +58,16 @@ def test_the_share_that_runs_compiled_is_that_of_eagers_operators(middle: Any, s
 
     x = torch.ones(4, 4)
     torch.compiler.reset()
-    found = compiled_shares(torch.compile(step), step, CPU)
+    compiled = torch.compile(step)
+    compiled()
+    own, eager, nothing = (events_of(each, CPU) for each in (compiled, step, lambda: None))
+    found = compiled_shares(own, eager, on_cpu=True)
     assert found["compiled_share"] == share
     assert (found["compiled_time_share"] == 1.0) is (share == 1.0)
-    assert compiled_shares(step, step, CPU) == {"compiled_share": 0.0, "compiled_time_share": 0.0}
-    assert compiled_shares(lambda: None, lambda: None, CPU)["compiled_share"] is None
+    assert compiled_shares(own, eager, on_cpu=False) == {"compiled_share": share, "compiled_time_share": None}
+    untouched = compiled_shares(eager, eager, on_cpu=True)
+    assert untouched == {"compiled_share": 0.0, "compiled_time_share": 0.0}
+    assert compiled_shares(nothing, nothing, on_cpu=True)["compiled_share"] is None
 
 
 def test_time_in_python_is_told_apart_from_time_in_operators():
