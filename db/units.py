@@ -120,6 +120,11 @@ def count(value: SupportsFloat | None) -> str:
     return MISSING if _number(value) is None else f"{_whole(value):,}"
 
 
+def capitalized(text: str) -> str:
+    """With a large first letter; unlike `str.capitalize` the others stay: "GPU utilization"."""
+    return text[:1].upper() + text[1:]
+
+
 def words(name: str) -> str:
     """The name of a field or kind as people read it: "torch variant" of "torch_variant"."""
     return name.replace("_", " ")

@@ -70,7 +70,7 @@ UNITS = {
     "ratio": Unit("x", units.ratio, (("x", 1.0),)),
     "change": Unit("fraction", _change, (("%", 0.01),), "%+.3g", least=_LEAST_CHANGE),
     "share": Unit("fraction", units.percent, (("%", 0.01),)),
-    "percent": Unit("percent", lambda value: f"{units.significant(value)} %", (("%", 1.0),)),
+    "percent": Unit("percent", lambda value: units.percent(value / 100), (("%", 1.0),)),
     "J": Unit("J", units.energy, (("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3))),
     "1/s": Unit("1/s", units.significant, (("1/s", 1.0),)),
     "count": Unit("", units.count, form="localized"),

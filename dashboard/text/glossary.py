@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from compilewatch.db.units import capitalized
+
 WORDS = {
     "workload": "A model or function with its inputs and task (inference, training, function), at one size.",
     "strategy": "How it is executed: eager, or compiled with a mode, such as default or max-autotune.",
@@ -31,7 +33,7 @@ WORDS = {
 
 def explained(*words: str) -> str:
     """The sentences on `words`, for a `?`."""
-    return " ".join(f"{word[0].upper()}{word[1:]}: {WORDS[word]}" for word in words)
+    return " ".join(f"{capitalized(word)}: {WORDS[word]}" for word in words)
 
 
 def table() -> str:

@@ -15,14 +15,14 @@ from compilewatch.db.errors import one_line
 from compilewatch.db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
 from compilewatch.db.records.sampling_facts import SamplingFacts
 from compilewatch.db.records.trial import StrategyKind, Trial
-from compilewatch.db.units import count, percent, plural, significant, size, words
+from compilewatch.db.units import count, percent, plural, size, words
 
 MANY_OPERATIONS = 1000
 """Captured operations from which on capturing and compiling them is most of what a start costs."""
 WELL_KNOWN = 0.10
 """Half the width of the interval over the median, above which a median says little."""
-LIKELY_BELOW = 70
-"""Percent of the time in which a GPU is busy with an eager step, below which torch.compile is commonly said
+PAYS_BELOW_PERCENT = 70
+"""Of the time in which a GPU is busy with an eager step, below which torch.compile is commonly said
 to be likely to pay. How often that is right: `compilewatch list cases --columns gpu_utilization`."""
 _LONGEST_REASON = 120
 _FROM_CACHE = ("warm", "portable", "packaged")
@@ -205,8 +205,9 @@ def compiled_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:
 
 def utilization_text(utilization: float, *, eager: bool) -> str:
     """ "43 %, below 70 %: compiling is likely to pay": the rule is one of eager."""
-    rule = f", below {LIKELY_BELOW} %: compiling is likely to pay"
-    return f"{significant(utilization)} %" + (rule if eager and utilization < LIKELY_BELOW else "")
+    rule = f", below {PAYS_BELOW_PERCENT} %: compiling is likely to pay"
+    applies = eager and utilization < PAYS_BELOW_PERCENT
+    return percent(utilization / 100) + (rule if applies else "")
 
 
 def cache_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:

@@ -39,26 +39,16 @@ _workload, _strategy = partial(_of, Holder.WORKLOAD), partial(_of, Holder.STRATE
 _first_call = partial(
     _integer, summary=SummaryKind.MEAN, banded=True, threshold=Threshold.FINE, eager_too=False
 )
-_count = partial(
-    _integer,
-    summary=SummaryKind.LARGEST,
-    unit="count",
-    write=units.count,
-    axis=(1, "count"),
-    eager_too=False,
-    threshold=Threshold.EXACT,
-)
+_number_of = partial(_integer, unit="count", write=units.count, axis=(1, "count"), eager_too=False)
+_count = partial(_number_of, summary=SummaryKind.LARGEST, threshold=Threshold.EXACT)
 _share = partial(
     _float,
     summary=SummaryKind.SMALLEST,
     unit="share",
-    write=lambda value: f"{value * 100:.3g} %",
+    write=units.percent,
     higher_is_better=True,
     axis=(0.01, "%"),
     eager_too=False,
-)
-_launched = partial(
-    _integer, unit="count", write=units.count, axis=(1, "count"), eager_too=False, on_every_device=False
 )
 _percentile = partial(
     _float,
@@ -302,14 +292,13 @@ TRIAL: tuple[Column, ...] = (
         key="recompiles",
         name="Recompiles",
     ),
-    _integer(
+    _number_of(
         column="recompile_limit_hit",
         definition="1 where a function reached the recompile limit, after which it runs eagerly.",
         summary=SummaryKind.LARGEST,
         key="recompile_limit_hit",
         name="Recompile limit hit",
         write=lambda value: "yes" if value else "no",
-        eager_too=False,
     ),
     _share(
         column="compiled_share",
@@ -326,7 +315,7 @@ TRIAL: tuple[Column, ...] = (
         name="Compiled share of time",
         threshold=Threshold.COARSE,
     ),
-    _launched(
+    _number_of(
         column="cudagraph_launches",
         place="compiler.cudagraph_launches",
         definition="CUDA graphs that one warm step launches.",
@@ -334,24 +323,22 @@ TRIAL: tuple[Column, ...] = (
         key="cudagraph_launches",
         name="CUDA graphs",
         higher_is_better=True,
+        on_every_device=False,
     ),
-    _launched(
+    _number_of(
         column="cudagraph_skips",
         definition="Reasons for which CUDA graphs were asked for and not used.",
         summary=SummaryKind.LARGEST,
         key="cudagraph_skips",
         name="CUDA graphs skipped",
+        on_every_device=False,
     ),
-    _integer(
+    _number_of(
         column="cache_bypasses",
         definition="Reasons for which the compiler's caches cannot hold a graph.",
         summary=SummaryKind.LARGEST,
         key="cache_bypasses",
         name="Cache bypasses",
-        unit="count",
-        write=units.count,
-        axis=(1, "count"),
-        eager_too=False,
     ),
     _float(
         column="gpu_utilization_percent",
@@ -361,7 +348,7 @@ TRIAL: tuple[Column, ...] = (
         key="gpu_utilization",
         name="GPU utilization",
         unit="percent",
-        write=lambda value: f"{value:.0f} %",
+        write=lambda value: units.percent(value / 100),
         higher_is_better=True,
         axis=(1, "%"),
         on_every_device=False,
@@ -469,6 +456,6 @@ STORED = tuple(each for each in TRIAL if each.holder is Holder.TRIAL)
 """The columns of the table `trial`."""
 TIMED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.MEAN)
 COUNTED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.LARGEST)
-LEAST = tuple(each.column for each in TRIAL if each.summary is SummaryKind.SMALLEST)
+SMALLEST = tuple(each.column for each in TRIAL if each.summary is SummaryKind.SMALLEST)
 LABELS = tuple(each.column for each in TRIAL if each.label)
 """What a case has from its newest trial."""

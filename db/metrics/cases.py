@@ -19,7 +19,7 @@ from pandas.api.extensions import ExtensionArray
 
 from compilewatch.db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS
-from compilewatch.db.columns.trial import COUNTED, LABELS, LEAST
+from compilewatch.db.columns.trial import COUNTED, LABELS, SMALLEST
 from compilewatch.db.metrics.controls import Control, is_eager, matched_control, with_same_run
 from compilewatch.db.metrics.device_times import TIME_COLUMNS, device_time_columns
 from compilewatch.db.metrics.eligibility import (
@@ -197,7 +197,7 @@ def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dic
     columns |= _memory_columns(trials, groups, passed=passed, reference=eager)
     # Exact and the same in every trial of a healthy case: the largest is the one to look at.
     counts = {name: _largest_count(groups, trials[name], passed) for name in COUNTED}
-    least = {name: -_largest_count(groups, -trials[name], passed) for name in LEAST}
+    least = {name: -_largest_count(groups, -trials[name], passed) for name in SMALLEST}
     columns["gpu_utilization_percent"] = groups.mean(
         np.where(passed, positive(trials["gpu_utilization_percent"]), np.nan)
     )

@@ -40,6 +40,7 @@ class Metric(StrEnum):
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     CAPTURED_OPERATIONS = "captured_operations"
+    RECOMPILE_LIMIT_HIT = "recompile_limit_hit"
     COMPILED_SHARE = "compiled_share"
     COMPILED_TIME_SHARE = "compiled_time_share"
     CUDAGRAPH_LAUNCHES = "cudagraph_launches"

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from compilewatch.db.errors import one_line
 from compilewatch.db.records.trial import Status, Trial
-from compilewatch.db.units import duration, words
+from compilewatch.db.units import capitalized, duration, words
 from compilewatch.runner.output.failures import LONGEST_MESSAGE, more_of
 from compilewatch.runner.output.tables import PlainConsole
 from compilewatch.runner.plan.durations import Case, Durations
@@ -51,7 +51,7 @@ class UnderWay:
         self._thread = threading.Thread(target=self._watch, name="under way", daemon=True)
 
     def __enter__(self) -> Self:
-        self.say(f"{self._what[:1].upper()}{self._what[1:]} ...")
+        self.say(f"{capitalized(self._what)} ...")
         self._thread.start()
         return self
 

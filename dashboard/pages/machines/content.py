@@ -84,12 +84,8 @@ def _table(found: SideBySide) -> tuple[parts.Table, ...]:
     columns = {
         each.name: WORKLOAD
         if each.name == "workload"
-        else TableColumn(_title(each.heading), numeric=each.right)
+        else TableColumn(units.capitalized(each.heading), numeric=each.right)
         for each in shown
     }
     alt = "Latency and speedup of every case on both machines, and what a million items cost on each"
     return parts.table("machines-table", alt, pd.DataFrame(rows).assign(workload=labels), columns)
-
-
-def _title(heading: str) -> str:
-    return heading[:1].upper() + heading[1:]

@@ -241,5 +241,5 @@ def _errors(link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
         numerics = read_trial(str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
         sentence = numerics_sentence(numerics) if numerics else ""
         if sentence:
-            errors[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
+            errors[case["workload_label"], case["strategy"]] = f". {units.capitalized(sentence)}."
     return errors

@@ -80,7 +80,7 @@ def counted(models: Tally, cases: Tally, *, failing: int, changes: int) -> Lines
         *([f"{units.plural(more, 'more case' if cases.failing else 'case')} failing"] if more > 0 else []),
         units.plural(changes, "open change"),
     ]
-    of_cases = [f"{tallied(cases)[0].upper()}{tallied(cases)[1:]}"] if cases.compared else []
+    of_cases = [units.capitalized(tallied(cases))] if cases.compared else []
     line = f"{', '.join([*of_cases, *besides])}."
     return Lines((*lines, line, *other_metrics(cases)), key="tally")
 

@@ -105,7 +105,7 @@ def strip(
         KEY,
         f"Change of {word} of each model since {since}, over the band of what is shown the same",
         ChartContent(
-            f"{word[0].upper()}{word[1:]} of {units.plural(len(changes), 'model')} since {since}",
+            f"{units.capitalized(word)} of {units.plural(len(changes), 'model')} since {since}",
             _spec(reach, margin, word, tuple(dict.fromkeys(rows["group"]))),
             {
                 "main": _placed(rows, reach),

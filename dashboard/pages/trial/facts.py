@@ -100,7 +100,7 @@ def compiler_pairs(trial: Trial, facts: CompilerFacts) -> dict[str, str | None]:
     return {
         "Graphs": units.count(facts.graphs),
         "Ops captured": units.count(facts.ops_captured),
-        **{name[0].upper() + name[1:]: text for name, text in compiled_texts(facts)},
+        **{units.capitalized(name): text for name, text in compiled_texts(facts)},
         "Generated code": generated_text(facts) or units.MISSING,
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,

@@ -174,7 +174,7 @@ def _samples(trial: Trial) -> tuple[Part, ...]:
         f"Median of {units.plural(len(own), 'sample')}: {texts}",
         charts.over_time(strategies),
         {"main": charts.frame(own, control, name), "medians": medians},
-        [_capitalized(sample_count_text(trial.sampling))] if trial.sampling is not None else [],
+        [f"{units.capitalized(sample_count_text(trial.sampling))}."] if trial.sampling is not None else [],
     )
     spread = ChartContent(
         "How the samples spread",
@@ -196,10 +196,6 @@ def _samples(trial: Trial) -> tuple[Part, ...]:
         ),
     )
     return (Group(tuple((chart,) for chart in drawn)),)
-
-
-def _capitalized(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _stream(trial: Trial) -> tuple[Part, ...]:
@@ -312,7 +308,7 @@ def _profile(trial: Trial) -> tuple[Part, ...]:
 
 def _profile_figures(trial: Trial, profile: Profile) -> Table:
     times = step_times(trial)
-    rows = [(_capitalized(row[0])[:-1], *row[1:]) for row in profile_rows(profile, times)]
+    rows = [(units.capitalized(row[0]), *row[1:]) for row in profile_rows(profile, times)]
     columns = {"figure": TableColumn("Figure"), **parts.numbers({"eager": "Eager"})}
     if profile.control is not None:
         columns |= parts.numbers({"own": trial.strategy.name})

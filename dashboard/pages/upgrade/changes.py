@@ -42,7 +42,7 @@ def change_parts(
     floors: Sequence[NoiseFloor],
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """The forest of the cases whose groups `link` shows, and folded the table of them."""
-    name, shown = METRICS[metric].name, shown_groups(comparison, metric, labels, link)
+    name, shown = METRICS[metric].name, shown_rows(comparison, metric, labels, link)
     groups = comparison.groups(metric)
     kept = tuple(row for row in comparison.rows if groups[row.case.ids] in shown)
     cases = tables.cases_table(comparison.model_copy(update={"rows": kept}), metric, labels, floors)
@@ -58,11 +58,11 @@ def change_parts(
     return (_forest(comparison, metric, labels, shown, link),), parts.folded(found)
 
 
-def shown_groups(
+def shown_rows(
     comparison: Comparison, metric: Metric, labels: Mapping[str, str], link: Link
-) -> tuple[str, ...]:
-    """The groups of cases that `link` asks for; else those that moved, all where none did; and always that of
-    the case in focus.
+) -> dict[str, list[Row]]:
+    """`charts.rows_by_group` of the groups that `link` asks for; else of those that moved, of all where none
+    did; and always of that of the case in focus.
     """
     found = charts.rows_by_group(comparison, metric)
     wanted = link.group or tuple(group for group in found if group in _MOVED) or tuple(found)
@@ -73,7 +73,7 @@ def shown_groups(
         if verdict_words.workload_label(row.case, labels) == link.focus
         and link.focus_strategy in (None, row.strategy)
     }
-    return tuple(group for group in found if group in {*wanted, *focused})
+    return {group: rows for group, rows in found.items() if group in {*wanted, *focused}}
 
 
 def summary(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> tuple[Table, ...]:
@@ -96,7 +96,11 @@ def _table(
 
 
 def _forest(
-    comparison: Comparison, metric: Metric, labels: Mapping[str, str], shown: Sequence[str], link: Link
+    comparison: Comparison,
+    metric: Metric,
+    labels: Mapping[str, str],
+    shown: Mapping[str, Sequence[Row]],
+    link: Link,
 ) -> Chart:
     name = METRICS[metric].name
     frames = charts.frames(comparison, metric, labels, shown, (link.focus, link.focus_strategy))
@@ -109,10 +113,7 @@ def _forest(
         )
     groups = tuple(group for group in GROUPS if group in set(drawn["group"]))
     spec = charts.spec(groups, len(drawn) + len(frames["heads"]), name, charts.domain(drawn))
-    cases = sum(
-        len(rows) for group, rows in charts.rows_by_group(comparison, metric).items() if group in shown
-    )
-    more = cases - int(drawn["cases"].sum())
+    more = sum(map(len, shown.values())) - int(drawn["cases"].sum())
     notes = [f"{units.plural(more, 'more case')} in the table."] if more else []
     return Chart(
         "upgrade-forest",

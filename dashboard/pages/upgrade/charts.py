@@ -4,7 +4,7 @@ what is unchanged; before, now and change stand beside the bars.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from statistics import median
 from typing import Any
@@ -82,18 +82,18 @@ def frames(
     comparison: Comparison,
     metric: Metric,
     labels: Mapping[str, str],
-    groups: Collection[str],
+    shown: Mapping[str, Sequence[Row]],
     focus: Sequence[str | None],
 ) -> dict[str, pd.DataFrame]:
-    """The frames of `spec`: of each of `groups` what it is (`heads`), and below it a row for each model, by
-    the case that tells of its cases there (`main`); those of the model in `focus`, a workload and a strategy,
-    each by itself. `chosen` is the case in focus.
+    """The frames of `spec`: of each group of `shown` (`rows_by_group`) what it is (`heads`), and below it a
+    row for each model, by the case that tells of its cases there (`main`); those of the model in `focus`, a
+    workload and a strategy, each by itself. `chosen` is the case in focus.
     """
     heads: list[dict[str, Any]] = []
     main: list[dict[str, Any]] = []
-    for group, rows in rows_by_group(comparison, metric).items():
-        if group not in groups or len(heads) + len(main) >= MOST_ROWS:
-            continue
+    for group, rows in shown.items():
+        if len(heads) + len(main) >= MOST_ROWS:
+            break
         models: dict[str, list[Row]] = {}
         for row in rows:
             models.setdefault(verdict_words.workload_label(row.case, labels), []).append(row)

@@ -16,7 +16,7 @@ from compilewatch.dashboard.pages.upgrade.changes import (
     change_parts,
     compile_cost_and_break_even,
     every_verdict,
-    shown_groups,
+    shown_rows,
     summary,
 )
 from compilewatch.dashboard.pages.upgrade.focus import in_focus
@@ -132,6 +132,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
     )
 
 
+@cached
 def groups_of(link: Link) -> tuple[dict[str, str], tuple[str, ...]]:
     """The groups that cases may be in, with their words and numbers of cases, and those that `link` shows.
     Raises VerdictError.
@@ -139,13 +140,12 @@ def groups_of(link: Link) -> tuple[dict[str, str], tuple[str, ...]]:
     comparison, labels, _ = _comparison(link)
     metric, comparison = verdict_metric(link), comparison.with_asked()
     counted = Counter(comparison.groups(metric).values())
-    said = {group: charts.group_word(group, metric) for group in GROUPS}
     words = {
-        group: f"{said[group][0].upper()}{said[group][1:]} {units.count(counted[group])}"
+        group: f"{units.capitalized(charts.group_word(group, metric))} {units.count(counted[group])}"
         for group in GROUPS
         if counted[group] or group in _ALWAYS
     }
-    return words, shown_groups(comparison, metric, labels, link)
+    return words, tuple(shown_rows(comparison, metric, labels, link))
 
 
 def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:

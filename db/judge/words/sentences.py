@@ -111,7 +111,7 @@ def device_and_host(device: Clock, issue: Clock) -> str:
         sentence = (
             f"{second} {_at_rest(moved_one)} ({_of(moved_one)}), {first} {_at_rest(still)} ({_of(still)})"
         )
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{units.capitalized(sentence)}."
 
 
 def _at_rest(clock: Clock) -> str:

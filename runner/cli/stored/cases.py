@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilewatch.db.cause.notes import LIKELY_BELOW
+from compilewatch.db.cause.notes import PAYS_BELOW_PERCENT
 from compilewatch.db.cells import harmless, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
@@ -128,34 +128,30 @@ def _print_table(rows: Sequence[Case], columns: Columns, *, markdown: bool) -> N
     right = [each.heading for each in shown if each.right]
     console().print(plain_table(headings, cells, right=right, folds=True))
     if any(each.name in ("gpu_utilization", "gpu_utilization_percent") for each in columns):
-        print_lines(_how_often_busy_ones_gain(rows))
+        print_lines([_how_often_idle_gpus_gain(rows)])
 
 
-def _how_often_busy_ones_gain(rows: Sequence[Case]) -> list[str]:
-    """How often the rule of `LIKELY_BELOW` is right: of eager cases below it and of the others, in how many
-    a strategy of the same build is shown to be faster.
+def _how_often_idle_gpus_gain(rows: Sequence[Case]) -> str:
+    """How often the rule of `PAYS_BELOW_PERCENT` is right: of eager cases below it and of the others, in how
+    many a strategy of the same build is shown to be faster.
     """
+    busy: dict[tuple[object, ...], float] = {}
     gains: dict[tuple[object, ...], bool] = {}
     for row in rows:
-        low, key = plain(row["speedup_low"]), (row["build_id"], row["machine_id"], row["workload_id"])
-        if row["strategy_kind"] != StrategyKind.EAGER.value and low is not None:
-            gains[key] = gains.get(key, False) or low > 1
-    counted = {True: [0, 0], False: [0, 0]}
-    for row in rows:
-        busy, key = (
-            plain(row["gpu_utilization_percent"]),
-            (row["build_id"], row["machine_id"], row["workload_id"]),
-        )
-        if row["strategy_kind"] == StrategyKind.EAGER.value and busy is not None and key in gains:
-            counted[busy < LIKELY_BELOW][0] += gains[key]
-            counted[busy < LIKELY_BELOW][1] += 1
-    (below, of_below), (above, of_above) = counted[True], counted[False]
-    if not of_below + of_above:
-        return ["No eager case here has a GPU utilization and a strategy whose speedup has an interval."]
-    return [
-        f"Below {LIKELY_BELOW} % of GPU utilization compiling is shown to pay in {below} of {of_below} "
-        f"eager cases, from there on in {above} of {of_above}."
-    ]
+        place = tuple(row[name] for name in ("machine_id", "build_id", "workload_id"))
+        if row["strategy_kind"] != StrategyKind.EAGER.value:
+            if (low := plain(row["speedup_low"])) is not None:
+                gains[place] = gains.get(place, False) or low > 1
+        elif (utilization := plain(row["gpu_utilization_percent"])) is not None:
+            busy[place] = utilization
+    known = [(busy[place] < PAYS_BELOW_PERCENT, gains[place]) for place in busy.keys() & gains.keys()]
+    if not known:
+        return "No eager case here has a GPU utilization and a strategy whose speedup has an interval."
+    below, above = ([gained for is_below, gained in known if is_below is side] for side in (True, False))
+    return (
+        f"Below {PAYS_BELOW_PERCENT} % of GPU utilization compiling is shown to pay in {sum(below)} of "
+        f"{len(below)} eager cases, from there on in {sum(above)} of {len(above)}."
+    )
 
 
 def _torch_tells(rows: Sequence[Case]) -> bool:
