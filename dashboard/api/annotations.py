@@ -18,7 +18,9 @@ from compilewatch.db.records.tokens import Scope
 
 
 class AnnotationSpec(BaseModel):
-    """A note at a day or at a build, that of today where neither is named, of one machine or of all."""
+    """A note at a day or at a build, that of today where neither is named, of one machine or of all, of
+    one workload or of all.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,6 +29,7 @@ class AnnotationSpec(BaseModel):
     day: date | None = None
     build: str | None = Field(default=None, description="as `compilewatch compare` names it")
     machine: str | None = Field(default=None, description="its name or id")
+    workload: str | None = Field(default=None, description="its name")
 
 
 async def create(request: Request) -> Response:
@@ -35,7 +38,8 @@ async def create(request: Request) -> Response:
 
 
 def _save(spec: AnnotationSpec, by: str) -> dict[str, Any]:
-    named = with_ids(reader(), {"machine": spec.machine, "build": spec.build})
+    of_one = (spec.workload,) if spec.workload else ()
+    named = with_ids(reader(), {"machine": spec.machine, "build": spec.build, "workload": of_one})
     note: Annotation = save(
         text=spec.text,
         url=spec.url,
@@ -43,5 +47,6 @@ def _save(spec: AnnotationSpec, by: str) -> dict[str, Any]:
         day=spec.day,
         build_id=named["build"],
         machine_id=named["machine"],
+        workload=spec.workload,
     )
     return note.model_dump(mode="json")

@@ -51,10 +51,11 @@ def written(annotation: Annotation) -> str:
 
 
 def sentence(annotation: Annotation, names: Mapping[str, str]) -> str:
-    """When or of which build, what and by whom, with its link."""
+    """When or of which build, of which workload alone, what and by whom, with its link."""
     about = names.get(annotation.build_id or "") or (
         _day(annotation.happened_at) if annotation.happened_at else "a build"
     )
+    about = f"{about}, {annotation.workload}" if annotation.workload else about
     link = f" {annotation.url}" if annotation.url else ""
     return f"{about}: {annotation.text} ({annotation.author}){link}"
 

@@ -113,7 +113,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     else:
         changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
     builds, missing = gaps.since_first(mine, rows, metric, axis=axis, names=names)
-    written = annotation_marks.frame(read_annotations(machine_id), mine, rows, names)
+    written = annotation_marks.frame(read_annotations(machine_id, case.workload), mine, rows, names)
     events = build_events.events(mine, rows)
     frames = trends.frames_of(rows, events, changes=changes.frame, annotations=written)
     spec = trends.spec(

@@ -16,16 +16,30 @@ from compilewatch.db.records.people import Annotation
 
 
 def annotate(
-    *, text: str, url: str, by: str, day: date | None, build_id: str | None, machine_id: str | None
+    *,
+    text: str,
+    url: str,
+    by: str,
+    day: date | None,
+    build_id: str | None,
+    machine_id: str | None,
+    workload: str | None,
 ) -> str:
     """Store a note for every reader: a sentence on it. Raises CompilewatchError, ValidationError."""
     require(Role.EDITOR)
-    save(text=text, url=url, by=by, day=day, build_id=build_id, machine_id=machine_id)
+    save(text=text, url=url, by=by, day=day, build_id=build_id, machine_id=machine_id, workload=workload)
     return f"Written by {by}. Every reader sees it."
 
 
 def save(
-    *, text: str, url: str, by: str, day: date | None, build_id: str | None, machine_id: str | None
+    *,
+    text: str,
+    url: str,
+    by: str,
+    day: date | None,
+    build_id: str | None,
+    machine_id: str | None,
+    workload: str | None,
 ) -> Annotation:
     """The note, stored for whoever was let in before. Raises as `annotate`."""
     if not text.strip():
@@ -41,6 +55,7 @@ def save(
         else None,
         build_id=build_id,
         machine_id=machine_id,
+        workload=workload,
     )
     with open_database(database_url()) as database:
         ANNOTATIONS.add(database, note)

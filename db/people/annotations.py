@@ -15,7 +15,7 @@ from compilewatch.db.tables.trials import ANNOTATION
 _COLUMNS = {
     **dict.fromkeys(("annotation_id", "text", "url", "author"), "str"),
     **dict.fromkeys(("written_at", "happened_at"), MOMENT),
-    **dict.fromkeys(("build_id", "machine_id"), "str"),
+    **dict.fromkeys(("build_id", "machine_id", "workload"), "str"),
 }
 
 
@@ -29,11 +29,15 @@ def annotations_frame(db: Database) -> pd.DataFrame:
     return frame_of([[*each.model_dump().values()] for each in reversed(stored_annotations(db))], _COLUMNS)
 
 
-def stored_annotations(db: Database, machine_id: str | None = None) -> list[Annotation]:
-    """All of them, or those of one machine and of all machines, the last written last."""
-    if machine_id is None:
-        return ANNOTATIONS.all(db)
-    return ANNOTATIONS.all(db, or_(ANNOTATION.c.machine_id.is_(None), ANNOTATION.c.machine_id == machine_id))
+def stored_annotations(
+    db: Database, machine_id: str | None = None, workload: str | None = None
+) -> list[Annotation]:
+    """All, or those that are about one machine, one workload or both, the last written last; what is about
+    all of them is about each.
+    """
+    asked = {"machine_id": machine_id, "workload": workload}
+    columns = {ANNOTATION.c[name]: value for name, value in asked.items() if value is not None}
+    return ANNOTATIONS.all(db, *(or_(column.is_(None), column == value) for column, value in columns.items()))
 
 
 def annotation_like(db: Database, prefix: str) -> Annotation:

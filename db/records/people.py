@@ -50,7 +50,7 @@ LONGEST_TEXT = 200
 
 
 class Annotation(Record):
-    """A note on the axis of time, of one machine or of all. `url` can only lead to the web."""
+    """A note on the axis of time, of one machine and workload or of all. `url` can only lead to the web."""
 
     annotation_id: Identifier
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
@@ -63,6 +63,8 @@ class Annotation(Record):
     """The build it is about; null where it is about a moment."""
     machine_id: str | None = None
     """The machine it is about; null for all."""
+    workload: Name | None = None
+    """The workload it is about, by name, whatever its version; null for all."""
 
     @model_validator(mode="after")
     def _about_one_thing(self) -> Self:

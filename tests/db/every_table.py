@@ -145,7 +145,12 @@ def _share(database: Database) -> None:
     ANNOTATIONS.add(
         database,
         Annotation(
-            annotation_id="annotation-1", text="new driver", author="ada", written_at=START, build_id=build
+            annotation_id="annotation-1",
+            text="new driver",
+            author="ada",
+            written_at=START,
+            build_id=build,
+            workload=first.workload.name,
         ),
     )
     REPORTS.add(

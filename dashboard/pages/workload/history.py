@@ -140,7 +140,10 @@ def page(link: Link) -> PageContent:
         *_every_case(points, link, floors, of_one=of_one),
         *parts.listed(
             "Notes",
-            [annotation_marks.sentence(each, builds) for each in read_annotations(link.machine)],
+            [
+                annotation_marks.sentence(each, builds)
+                for each in read_annotations(link.machine, workload_of(link) if of_one else None)
+            ],
         ),
         *parts.listed(
             "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
@@ -253,7 +256,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
         changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
         changes = change_points.between(rows, verdicts)
-    written = annotation_marks.frame(read_annotations(link.machine), points, rows, builds)
+    notes = read_annotations(link.machine, workload_of(link))
+    written = annotation_marks.frame(notes, points, rows, builds)
     events = build_events.events(points, rows)
     frames = trends.frames_of(rows, events, targets=drawn, changes=changes.frame, annotations=written)
     spec = trends.spec(
@@ -270,6 +274,11 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
     design = [_BY_TURNS] if turns else []
     notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
+
+
+def workload_of(link: Link) -> str | None:
+    """The name of the workload in focus, which its sizes share; None where none is."""
+    return of_workload(filters_of(link), link.focus).workloads[0] if link.focus else None
 
 
 def _newest(points: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,11 @@ import streamlit as st
 
 from compilewatch.dashboard.charts.annotation_marks import sentence
 from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.pages.workload.history import workload_of
 from compilewatch.dashboard.read.data import read_annotations
 from compilewatch.dashboard.render import controls, forms
 from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write import annotating
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.records.people import LONGEST_TEXT
@@ -27,7 +29,7 @@ def draw(view: View, builds: Mapping[str, str]) -> None:
     """
     if not person_here().may(Role.EDITOR):
         return
-    machine = view.link.machine
+    machine, workload = view.link.machine, workload_of(view.link)
     offered = islice(reversed(view.choices.offered_builds), controls.MOST_OFFERED)
     with st.popover("Annotate", icon=":material/edit_note:", key="annotate"):
         with st.form("note", border=False):
@@ -41,12 +43,14 @@ def draw(view: View, builds: Mapping[str, str]) -> None:
             st.date_input("Day (UTC)", value=datetime.now(UTC).date(), key="note-day")
             st.text_input("Link", key="note-url", placeholder="https://")
             st.checkbox("This machine alone", value=True, key="note-here")
+            if workload:
+                st.checkbox(escaped(f"{workload} alone"), value=True, key="note-of-one")
             forms.name_field("note-name")
-            st.form_submit_button("Write it", type="primary", on_click=_write, args=(machine,))
+            st.form_submit_button("Write it", type="primary", on_click=_write, args=(machine, workload))
         _removal(view, builds)
 
 
-def _write(machine: str | None) -> None:
+def _write(machine: str | None, workload: str | None) -> None:
     state = st.session_state
 
     def act(by: str) -> str:
@@ -57,13 +61,15 @@ def _write(machine: str | None) -> None:
             day=state["note-day"],
             build_id=state["note-build"],
             machine_id=machine if state["note-here"] else None,
+            workload=workload if state.get("note-of-one") else None,
         )
 
     forms.act(PAGE, "note-name", act)
 
 
 def _removal(view: View, builds: Mapping[str, str]) -> None:
-    known = {each.annotation_id: each for each in read_annotations(view.link.machine)}
+    mine = read_annotations(view.link.machine, workload_of(view.link))
+    known = {each.annotation_id: each for each in mine}
     if not known:
         return
     st.selectbox(

@@ -12,6 +12,8 @@ from ulid import ULID
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.people.annotations import ANNOTATIONS, annotation_like
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
 from compilewatch.db.records.people import LONGEST_TEXT
 from compilewatch.db.records.people import Annotation as Note
 from compilewatch.db.verdicts.sides import builds_named
@@ -24,6 +26,7 @@ from compilewatch.runner.cli.options import (
     database_of,
     machine_named,
     moment_of,
+    only,
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
@@ -44,6 +47,16 @@ def annotate(
         str | None,
         typer.Option(
             metavar="NAME", help="The machine it is about; default: all.", autocompletion=completion.machines
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="W",
+            help="The workload it is about; default: all.",
+            autocompletion=completion.stored_workloads,
         ),
     ] = None,
     url: Annotated[str | None, typer.Option(help="Link to the discussion or the change.")] = None,
@@ -71,7 +84,7 @@ def annotate(
             ANNOTATIONS.remove(database, note.annotation_id)
             typer.echo(printable(f"Removed: {note.text}"))
             return 0
-        note = _note(database, str(text), on, build, machine, url, author(by))
+        note = _note(database, str(text), on, build, machine, workload, url, author(by))
         ANNOTATIONS.add(database, note)
     if json_:
         print_document({"schema": "compilewatch.annotation/1", **note.model_dump(mode="json")})
@@ -86,6 +99,7 @@ def _note(
     on: str | None,
     build: str | None,
     machine: str | None,
+    workload: str | None,
     url: str | None,
     by: str,
 ) -> Note:
@@ -93,6 +107,7 @@ def _note(
         raise ConfigError("--on and --build name two places.", "Give one of them.")
     at = moment_of("--on", on) if on is not None else None
     build_id = builds_named([build], database)[0] if build is not None else None
+    require_stored(database, Filters(workloads=only(workload)))
     try:
         return Note(
             annotation_id=str(ULID()),
@@ -103,6 +118,7 @@ def _note(
             happened_at=at or (None if build_id else datetime.now(UTC)),
             build_id=build_id,
             machine_id=machine_named(database, machine),
+            workload=workload,
         )
     except ValidationError as error:
         wanted = {

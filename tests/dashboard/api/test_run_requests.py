@@ -117,10 +117,12 @@ def test_a_token_of_its_scope_writes_a_note(post: Post, url: str) -> None:
     secret = SECRETS[Scope.ANNOTATIONS]
     assert post(note | {"url": "javascript:alert(1)"}, secret, "annotations").status == 400
     assert post(note | {"build": "torch=9"}, secret, "annotations").status == 404
+    assert post(note | {"workload": "mpl"}, secret, "annotations").status == 404
     assert post(note, secret).status == 403
-    reply = post(note, secret, "annotations")
+    reply = post(note | {"workload": "mlp"}, secret, "annotations")
     assert reply.status == 201
     with open_database(url, read_only=True) as database:
         (stored,) = stored_annotations(database)
     assert reply.json == stored.model_dump(mode="json")
     assert (stored.text, stored.author, stored.happened_at) == ("Driver 580", "token ci", None)
+    assert stored.workload == "mlp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,8 @@ from ulid import ULID
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.login.access import AccessError
+from compilewatch.dashboard.pages.workload import content
+from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.write import annotating
 from compilewatch.db.engine.session import open_database
@@ -77,6 +80,34 @@ def test_notes_are_marks_of_the_chart(copied_url: str, axis: str) -> None:
     test = opened(Link(page=Page.WORKLOAD, focus="mlp", machine=machine, axis=axis))
     assert not test.exception
     assert texts(test).count("noted (ann)") == 3
+
+
+def test_a_note_about_one_model_is_drawn_in_its_charts_alone(copied_url: str) -> None:
+    machine, measured_at = _machine(copied_url)
+
+    def drawn(focus: str) -> list[str]:
+        page = content.page(replace(of_mlp, focus=focus))
+        chart = next(part for part in page.parts if isinstance(part, Chart) and part.key == "trend")
+        frame = chart.chart.frames.get("annotations")
+        return [] if frame is None else list(frame["text"])
+
+    def write(text: str, *, of_one: bool) -> None:
+        test = opened(of_mlp)
+        test.text_input("note-text").input(text)
+        test.date_input("note-day").set_value((measured_at - timedelta(days=1)).date())
+        test.text_input("note-name").input("Ann Lee")
+        if not of_one:
+            test.checkbox("note-of-one").uncheck()
+        next(button for button in test.button if button.label == "Write it").click().run()
+        assert not test.exception
+
+    of_mlp = Link(page=Page.WORKLOAD, focus="mlp", machine=machine, metric="latency", axis="time")
+    write("New weights", of_one=True)
+    assert "mlp: New weights (Ann Lee)" in texts(opened(of_mlp))
+    assert (drawn("mlp"), drawn("elementwise")) == (["New weights"], [])
+    assert "New weights" not in texts(opened(replace(of_mlp, focus="elementwise")))
+    write("New driver", of_one=False)
+    assert (drawn("mlp"), drawn("elementwise")) == (["New weights", "New driver"], ["New driver"])
 
 
 @pytest.mark.usefixtures("viewer", "copied_url")

@@ -50,6 +50,23 @@ def test_a_note_at_a_build_is_of_that_build(url: str, capsys: pytest.CaptureFixt
     assert row["build_id"]
 
 
+def test_a_note_of_one_model_is_of_that_model_on_every_door(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert annotate(url, "New weights", "--on", "2026-11-20", "--workload", "bert-base") == 0
+    assert annotate(url, "New driver", "--on", "2026-11-20") == 0
+    assert {row["text"]: row["workload"] for row in listed(url, capsys)} == {
+        "New weights": "bert-base",
+        "New driver": None,
+    }
+    with open_database(url, read_only=True) as database:
+        texts = {
+            name: [note.text for note in stored_annotations(database, workload=name)]
+            for name in ("bert-base", "resnet-50")
+        }
+    assert texts == {"bert-base": ["New weights", "New driver"], "resnet-50": ["New driver"]}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -60,6 +77,7 @@ def test_a_note_at_a_build_is_of_that_build(url: str, capsys: pytest.CaptureFixt
         ("x", "--on", "yesterday"),
         ("x", "--on", "2026-11-20", "--build", "latest"),
         ("x", "--machine", "nobody's"),
+        ("x", "--workload", "bert"),
         ("--remove", "zz"),
     ],
 )
