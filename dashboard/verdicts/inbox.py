@@ -105,7 +105,9 @@ def changes(states: Sequence[RegressionState]) -> list[ListedChange]:
     by_id = {each.regression.regression_id: each for each in states}
     listed = [
         ListedChange(change, tuple(by_id[each.regression_id] for each in change.regressions))
-        for change in changes_of(each.regression for each in states)
+        for change in changes_of(
+            (each.regression for each in states), {key: each.steps for key, each in by_id.items()}
+        )
     ]
     return sorted(listed, key=lambda each: (not each.is_open, not each.is_cured))
 
@@ -149,6 +151,7 @@ def _change_row(each: ListedChange) -> dict[str, object]:
         "base": change.base,
         "head": change.head,
         "cases": len(change.rows),
+        "cost": change.cost_ns or None,
     }
 
 

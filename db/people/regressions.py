@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Text, cast, select
+from sqlalchemy import ColumnElement, Connection, Text, cast, func, select
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
@@ -19,7 +19,7 @@ from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.queries.frames import MOMENT, frame_of
 from compilewatch.db.records.people import OPEN_STATES, TriageState
 from compilewatch.db.records.vocabulary import Verdict
-from compilewatch.db.tables.trials import REGRESSION, TRIAGE_EVENT
+from compilewatch.db.tables.trials import REGRESSION, SERIES, TRIAGE_EVENT, TRIAL
 
 _DOCUMENT = cast(REGRESSION.c.document, Text)
 
@@ -38,7 +38,7 @@ CHANGE_COLUMNS: dict[str, str] = {
     **{"change_id": "str", "recorded_at": MOMENT},
     **dict.fromkeys(("base", "head", "metric", "unit", "verdict", "who", "machines"), "str"),
     **dict.fromkeys(("cases", "open", "gone"), "Int64"),
-    **dict.fromkeys(("worst", "median", "lost_ns"), "float64"),
+    **dict.fromkeys(("worst", "median", "lost_ns", "cost_ns"), "float64"),
     "said": "str",
 }
 _PAGE = 500
@@ -57,12 +57,14 @@ class RegressionState:
     """A recorded verdict, all that was said about it (oldest first), and the revision that replaced it.
 
     `later` is what a later build says of it (`db.verdicts.cured`): None where none does, or nobody asked.
+    `steps` were timed of its case with its head.
     """
 
     regression: Regression
     triage: tuple[TriageEvent, ...]
     revised_by: str | None
     later: Later | None = None
+    steps: int = 0
 
     @property
     def state(self) -> TriageState:
@@ -106,7 +108,38 @@ def standing_regressions(db: Database, *, machine_id: str | None = None) -> tupl
             for each in newest_revisions(connection, REGRESSION.c.verdict == Verdict.REGRESSED)
             if machine_id in (None, each.machine_id)
         ]
-        return _with_states(connection, newest)
+        states = _with_states(connection, newest)
+    return with_steps(db, states)
+
+
+def with_steps(db: Database, states: Sequence[RegressionState]) -> tuple[RegressionState, ...]:
+    """`states`, each with how many steps were timed with its head."""
+    steps = measured_steps(db, [each.regression for each in states])
+    return tuple(replace(each, steps=steps[each.regression.regression_id]) for each in states)
+
+
+def measured_steps(db: Database, regressions: Iterable[Regression]) -> dict[str, int]:
+    """How many steps were timed with the head of each regression, of its case on its machine, by its id."""
+    shown = tuple(regressions)
+    runs = sorted({run for each in shown for run in each.head.run_ids})
+    found: dict[tuple[str, str, str, str, str], int] = {}
+    for chunk in _chunks(runs):
+        keys = (SERIES.c.machine_id, SERIES.c.workload_id, SERIES.c.strategy_id)
+        counted = (
+            select(*keys, TRIAL.c.run_id, TRIAL.c.build_id, func.sum(TRIAL.c.samples))
+            .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+            .where(TRIAL.c.run_id.in_(chunk))
+            .group_by(*keys, TRIAL.c.run_id, TRIAL.c.build_id)
+        )
+        found |= {tuple(row[:-1]): int(row[-1] or 0) for row in db.rows(counted)}
+    return {
+        each.regression_id: sum(
+            found.get((each.machine_id or "", *each.row.case.ids, run, build), 0)
+            for run in each.head.run_ids
+            for build in each.head.build_ids
+        )
+        for each in shown
+    }
 
 
 def regressions_frame(
@@ -148,7 +181,8 @@ def changes_frame(
 ) -> pd.DataFrame:
     """One row per change: what one step of the build did to all cases of a metric, the dearest first; columns
     as `CHANGE_COLUMNS`. Of its `cases` some are `open`, and of these some `gone` with a later build. `worst`
-    and `median` are relative changes, `lost_ns` what a step of all cases takes longer. `later` as above.
+    and `median` are relative changes, `lost_ns` what a step of all cases takes longer, `cost_ns` that times
+    the steps timed with the change. `later` as above.
     """
     by_id = {each.regression.regression_id: each for each in later(standing_regressions(db))}
     return frame_of(
@@ -158,9 +192,12 @@ def changes_frame(
                 *(change.base, change.head, change.metric.value, METRICS[change.metric].unit),
                 *(change.verdict.value, change.who, ", ".join(change.machines)),
                 *(len(states), sum(each.is_open for each in states), sum(each.is_cured for each in states)),
-                *(change.worst.change, change.median_change, change.lost_ns, change.sentence),
+                *(change.worst.change, change.median_change, change.lost_ns, change.cost_ns, change.sentence),
             )
-            for change in changes_of(each.regression for each in by_id.values())
+            for change in changes_of(
+                (each.regression for each in by_id.values()),
+                {regression_id: each.steps for regression_id, each in by_id.items()},
+            )
             for states in [[by_id[each.regression_id] for each in change.regressions]]
         ],
         CHANGE_COLUMNS,

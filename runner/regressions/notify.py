@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.people.notifications import claim_notifications, end_notifications
+from compilewatch.db.people.regressions import measured_steps
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people import NotificationState
@@ -60,7 +61,8 @@ def notify(
     sent, problems = 0, []
     for channel in channels:
         for event in events_of(claim_notifications(db, channel.name, at=datetime.now(UTC))):
-            message = message_of(event, settings.base_url, recorded_explanations(db, event))
+            explained, steps = recorded_explanations(db, event), measured_steps(db, event)
+            message = message_of(event, settings.base_url, explained, steps)
             state, problem = send(channel, message, settings, pause)
             ids = [each.regression_id for each in event]
             end_notifications(db, channel.name, ids, state=state, at=datetime.now(UTC), problem=problem)
@@ -84,10 +86,14 @@ def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]
 
 
 def message_of(
-    event: Sequence[Regression], base_url: str | None, explained: Sequence[Sequence[str]] = ()
+    event: Sequence[Regression],
+    base_url: str | None,
+    explained: Sequence[Sequence[str]] = (),
+    steps: Mapping[str, int] | None = None,
 ) -> Message:
     """Title with the tally of all cases, one line per number, why each case changed where that is known, the
-    cause class and the link; `event` has at least one regression, and `explained` the sentences on each.
+    cause class and the link; `event` has at least one regression, `explained` the sentences on each, `steps`
+    how many were timed with it, by its id.
     """
     first, newest = event[0], max(event, key=lambda each: each.recorded_at)
     base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
@@ -102,7 +108,7 @@ def message_of(
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
         title=f"{subject} regressed: {between(base, head, first.machine, newest.tally_text)}",
-        lines=(*(line for each in changes_of(event) for line in _change_lines(each)), *why),
+        lines=(*(line for each in changes_of(event, steps) for line in _change_lines(each)), *why),
         cause=", ".join(cause.value for cause in classes) or None,
         link=address(base_url, upgrade_address(first)),
         regressions=tuple(_document(each) for each in event),

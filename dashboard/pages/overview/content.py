@@ -32,6 +32,7 @@ from compilewatch.dashboard.read.data import (
     read_trial,
     read_trials,
 )
+from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.verdicts import inbox
@@ -40,6 +41,7 @@ from compilewatch.db import units
 from compilewatch.db.cause.numerics import numerics_sentence
 from compilewatch.db.judge.results import Comparison, Tally
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.regressions import with_steps
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import NumericsStatus
@@ -160,7 +162,8 @@ def _today(link: Link) -> _Today | None:
     here = inbox.chosen(recorded, like)
     waiting = [each for each in here if each.is_open]
     if comparison is not None:
-        waiting += inbox.not_recorded(comparison, recorded, now["last_started_at"].max())
+        fresh = inbox.not_recorded(comparison, recorded, now["last_started_at"].max())
+        waiting += with_steps(reader(), fresh)
     return _Today(
         now=now,
         last=read_cases_of_last_run(filters_of(link)),

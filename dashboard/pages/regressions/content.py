@@ -56,6 +56,11 @@ _CHANGES = {
             "states": TableColumn("States"),
             **parts.texts({"base": "From", "head": "To"}),
             "cases": TableColumn("Cases", kind="number"),
+            "cost": TableColumn(
+                "Cost",
+                unit="ns",
+                explained="By how much a step takes longer, times the steps that were timed with it.",
+            ),
         }
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -20,8 +20,9 @@ _Step = tuple[tuple[str, str | None, str | None], ...]
 @dataclass(frozen=True)
 class Change:
     """What one step, from `base` to `head`, did to the same metric of all of `rows`, in one direction, on all
-    of `machines`; the row that moved most comes first. `regressions` are what is recorded of them, in the
-    order of the rows, and `change_id` is the same however many cases join it.
+    of `machines`; the row that moved most comes first. `regressions` are what is recorded of them and `steps`
+    how many steps were timed with the head of each, in the order of the rows; `change_id` is the same however
+    many cases join it.
     """
 
     base: str
@@ -31,6 +32,7 @@ class Change:
     rows: tuple[Row, ...]
     machines: tuple[str, ...]
     regressions: tuple[Regression, ...]
+    steps: tuple[int, ...]
     change_id: str
 
     @property
@@ -55,14 +57,17 @@ class Change:
     @property
     def lost_ns(self) -> float:
         """By how much a step of each case takes longer now, all together, in ns; 0 of other metrics."""
-        if self.metric is not Metric.LATENCY:
-            return 0.0
-        pairs = [(row.base, row.head) for row in self.rows]
-        return sum(
-            float(head) - float(base)
-            for base, head in pairs
-            if isinstance(base, int | float) and isinstance(head, int | float)
-        )
+        return sum(map(self._longer_ns, self.rows))
+
+    @property
+    def cost_ns(self) -> float:
+        """What it has cost: by how much a step takes longer, times the steps timed with it, in ns."""
+        return sum(self._longer_ns(row) * steps for row, steps in zip(self.rows, self.steps, strict=True))
+
+    def _longer_ns(self, row: Row) -> float:
+        if self.metric is Metric.LATENCY and isinstance(row.base, int | float):
+            return float(row.head) - row.base if isinstance(row.head, int | float) else 0.0
+        return 0.0
 
     @property
     def who(self) -> str:
@@ -92,19 +97,23 @@ def _how_far(row: Row) -> str:
     return f"{row.base} to {row.head}" if row.change is None else percent(row.change, signed=True)
 
 
-def changes_of(regressions: Iterable[Regression]) -> tuple[Change, ...]:
+def changes_of(
+    regressions: Iterable[Regression], steps: Mapping[str, int] | None = None
+) -> tuple[Change, ...]:
     """`regressions` by what moved them: the same parts of the build from the same versions to the same, the
     same metric and the same direction are one change, on whatever machines. Where no part differs it is one
-    between the same two sides of one machine. The dearest first: what a step of all cases takes longer, of
-    metrics that are no latency what moved most.
+    between the same two sides of one machine. The dearest first, by time a step and `steps`, those timed with
+    the head of each regression, by its id; of metrics that are no latency what moved most.
     """
     found: dict[str, list[Regression]] = {}
     for each in regressions:
         step = _step(each) or (each.machine_id, each.base_key, each.head_key)
         what = {"step": step, "metric": each.row.metric.value, "verdict": each.row.verdict.value}
         found.setdefault(identity(what), []).append(each)
-    changes = [_change(change_id, each) for change_id, each in found.items()]
-    return tuple(sorted(changes, key=lambda each: (-each.lost_ns, -abs(each.worst.log_change))))
+    changes = [_change(change_id, each, steps or {}) for change_id, each in found.items()]
+    return tuple(
+        sorted(changes, key=lambda each: (-each.cost_ns, -each.lost_ns, -abs(each.worst.log_change)))
+    )
 
 
 def _step(regression: Regression) -> _Step:
@@ -113,7 +122,7 @@ def _step(regression: Regression) -> _Step:
     return tuple(each for each in named if each[1] != each[2])
 
 
-def _change(change_id: str, regressions: Sequence[Regression]) -> Change:
+def _change(change_id: str, regressions: Sequence[Regression], steps: Mapping[str, int]) -> Change:
     ordered = sorted(regressions, key=lambda each: -abs(each.row.log_change))
     first = ordered[0]
     base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
@@ -125,5 +134,6 @@ def _change(change_id: str, regressions: Sequence[Regression]) -> Change:
         rows=tuple(each.row for each in ordered),
         machines=tuple(sorted({each.machine or "" for each in ordered} - {""})),
         regressions=tuple(ordered),
+        steps=tuple(steps.get(each.regression_id, 0) for each in ordered),
         change_id=change_id,
     )

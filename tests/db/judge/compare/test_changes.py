@@ -12,7 +12,7 @@ from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.judge.compare.changes import changes_of
 from compilewatch.db.judge.compare.recorded_regressions import Regression
 from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.people.regressions import changes_frame, standing_regressions
 from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.store.trials import save_trials
@@ -21,6 +21,7 @@ from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_history, make_machine
 from tests.regression_cases import STEADY_NS
 
+SAMPLES = 20
 MEASURED = Path(__file__).parents[4] / "docs" / "measured"
 
 
@@ -86,6 +87,49 @@ def test_one_step_on_two_machines_is_one_change_of_all_cases(sqlite_url: str) ->
     (slower,) = (each for each in alone if each.change_id == change.change_id)
     assert len(slower.rows) == 6
     assert slower.who.startswith("3 workloads with 2 strategies, 6 cases: ")
+
+
+def test_the_dearest_change_is_first_by_the_time_of_a_step_and_the_steps_measured(sqlite_url: str) -> None:
+    """8 ms became 9.6 ms in a workload, and 9 ms in another; the latter was timed four times as long."""
+    factors = {"mlp": ("2.13.0", 1.2), "lstm-cell": ("2.14.0", 1.125)}
+
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        torch, factor = factors[workload]
+        slower = strategy != "eager" and run >= {"2.13.0": 3, "2.14.0": 6}[torch]
+        return 12 * MS if strategy == "eager" else 8 * MS * (factor if slower else 1.0)
+
+    with open_database(sqlite_url) as database:
+        trials = make_history(
+            workloads=tuple(factors),
+            strategies=("eager", "default"),
+            builds=("2.12.0",) * 3 + ("2.13.0",) * 3 + ("2.14.0",) * 12,
+            latency_ns=latency_ns,
+            trials_per_case=3,
+            between_trials=0.001,
+            samples=SAMPLES,
+        )
+        save_trials(database, trials)
+    recorded(sqlite_url, ("torch=2.12.0", "torch=2.13.0"), ("torch=2.13.0", "torch=2.14.0"))
+    with open_database(sqlite_url) as database:
+        states = standing_regressions(database)
+        frame = changes_frame(database)
+    steps = {each.regression.row.workload: each.steps for each in states}
+    assert steps == {
+        each.regression.row.workload: SAMPLES
+        * sum(
+            (trial.workload.name, trial.strategy.name) == (each.regression.row.workload, "default")
+            for trial in trials
+            if trial.run_id in each.regression.head.run_ids
+        )
+        for each in states
+    }
+    assert steps["lstm-cell"] > 2 * steps["mlp"] > 0
+    latency = frame[frame["metric"] == "latency"]
+    assert list(latency["who"]) == ["lstm-cell with default", "mlp with default"]
+    assert list(latency["lost_ns"]) == pytest.approx([1 * MS, 1.6 * MS], rel=0.02)
+    assert list(latency["cost_ns"]) == pytest.approx(
+        [1 * MS * steps["lstm-cell"], 1.6 * MS * steps["mlp"]], rel=0.02
+    )
 
 
 def test_nothing_recorded_is_no_change() -> None:
