@@ -13,7 +13,7 @@ from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputF
 from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
 from compilewatch.db.interchange.sources import bencher
 from compilewatch.db.interchange.sources.kernels import torch_compare
-from compilewatch.db.interchange.sources.timm_csv import column_prefix
+from compilewatch.db.interchange.sources.timm_csv import column_prefixes
 from compilewatch.db.interchange.traces import torch_trace
 
 _CHUNK_BYTES = 2**20
@@ -24,8 +24,11 @@ class UnreadError(RecordError):
     """A file is none that can be read."""
 
 
-# What the tool writes beside its results, by the end of the name: tables of another kind.
-_BESIDE_RESULTS = ("_compilation_metrics.csv", "_graph_breaks.csv", "_graph_break_deduped.csv")
+# What tools write beside their results, by the end of the name: tables of another kind, and a warm-up.
+_BESIDE_RESULTS = (
+    *("_compilation_metrics.csv", "_graph_breaks.csv", "_graph_break_deduped.csv"),
+    "warmup.json",
+)
 
 
 def recognised_files(
@@ -74,6 +77,8 @@ def detect(file: InputFile) -> Format:
     head = file.head().lstrip()
     if not head:
         raise UnreadError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
+    if (known := _of_a_tool(head)) is not None:
+        raise UnreadError(f"{file.shown}: is {known[0]}.", known[1])
     if torch_trace.FIRST_LINE.match(head):
         return Format.TORCH_TRACE
     if torch_compare.FIRST_LINE.match(head):
@@ -110,7 +115,7 @@ def _csv_format(file: InputFile, head: bytes) -> Format | None:
         return Format.TRIAL_CSV
     if "name" in columns and ("accuracy" in columns or {"speedup", "abs_latency"} <= columns):
         return Format.DYNAMO_CSV
-    if "model" in columns and column_prefix(header):
+    if "model" in columns and column_prefixes(header):
         return Format.TIMM_CSV
     return Format.CSV if len(columns) > 1 and "\0" not in first_line else None
 
@@ -143,6 +148,28 @@ _KEYS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ("a result of transformers benchmark_v2", (b'"hardware_info"', b'"e2e_latency"')),
     ("the data of github-action-benchmark", (_DATA_JS,)),
 )
+_WHOLE = "Import profile_export_aiperf.json, which has the figures of the whole run."
+_PARTS: tuple[tuple[str, tuple[bytes, ...], str], ...] = (
+    ("a slice of time each of an aiperf run", (rb'"timeslices"\s*:', rb'"timeslice_index"\s*:'), _WHOLE),
+    ("a sum over runs of aiperf", (rb'"num_profile_runs"\s*:', rb'"aggregation_type"\s*:'), _WHOLE),
+    ("the requests of an aiperf run", (rb'"metadata"\s*:', rb'"request_start_ns"\s*:'), _WHOLE),
+    ("a profile of trtexec by layers", (rb'"averageMs"\s*:', rb'"percentage"\s*:'), "Import --exportTimes."),
+    ("a log of MLPerf", (rb"\A:::MLLOG ",), "Write its times into a CSV."),
+    ("Parquet, which is not read", (rb"\APAR1",), "Write it as CSV."),
+    (
+        "a pickle, which could run code where it is opened",
+        (rb"\A\x80[\x02-\x05]",),
+        "Write its times into a CSV.",
+    ),
+)
+"""What tools write that is no result of its own though it looks like one, and what to import instead."""
+
+
+def _of_a_tool(head: bytes) -> tuple[str, str] | None:
+    known = (each for each in _PARTS if all(re.search(mark, head) for mark in each[1]))
+    return next(((name, next_step) for name, _, next_step in known), None)
+
+
 _AS_CSV = "A table of results comes in as CSV, with --column to say what its columns mean."
 _BY_ROWS = (
     "Write a row for each result into a CSV, and say what its columns mean: "
@@ -158,6 +185,7 @@ _NEXT_STEPS = {
     "the data of github-action-benchmark": _BY_ROWS,
 }
 
+_DYNAMO_SUITES = frozenset({"torchbench", "huggingface", "timm_models"})
 _DTYPES = frozenset({"float32", "bfloat16", "float16", "amp_bf16", "amp_fp16"})
 
 
@@ -179,6 +207,12 @@ def _table_like(columns: set[str]) -> str | None:
         return (
             "looks like the accuracy that torch-xpu-ops expects, by dtype and without times; it is not read"
         )
+    if {"Metric", "avg", "p99"} <= columns or {"Timeslice", "Metric", "Stat"} <= columns:
+        return "is the table of genai-perf or aiperf, which repeats the JSON beside it without the load"
+    if {"Endpoint", "Metric"} <= columns:
+        return "looks like metrics of a server, as aiperf collects them"
+    if {"Compiler"} < columns <= {"Compiler", *_DYNAMO_SUITES}:
+        return "looks like means over many models, of benchmarks/dynamo/runner.py"
     if {"run_number", "request_throughput", "output_throughput"} <= columns:
         return (
             "looks like the table of a sweep of vLLM, which repeats the run=N.json in the folders beside it"

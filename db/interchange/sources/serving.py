@@ -9,8 +9,9 @@ The load (rate, requests at once) and the lengths of prompts and answers belong 
 
 Shapes: triton-inference-server/perf_analyzer genai-perf `profile_export_genai_perf.json`; ai-dynamo/aiperf
 docs/reference/json-export-schema.md; NVIDIA/TensorRT-LLM tensorrt_llm/bench/dataclasses/reporting.py
-(`--report_json`). Their inter-token latency is TPOT. Not taken: telemetry, distributions, settings of the
-engine. To name: torch, strategy; of genai-perf and aiperf also GPU and dtype; of all but aiperf the moment.
+(`--report_json`). Their inter-token latency is TPOT. A run of aiperf that was cancelled is a cancelled trial,
+without figures. Not taken: telemetry, distributions, warm-ups, settings of the engine. To name: torch,
+strategy; of genai-perf and aiperf also GPU and dtype; of all but aiperf the moment.
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Any, TypeGuard
+from typing import Any
 
 from compilewatch.db.errors import one_line
 from compilewatch.db.interchange.files.fields import NS_PER_MS, NS_PER_S, Fields, json_document, moment
-from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, engine
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, engine, failed
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.records.trial import Summary, Task
+from compilewatch.db.records.trial import FailureKind, Summary, Task
+from compilewatch.db.units import plural
 
 UNLIMITED = "inf"
 """A rate of requests without a limit, as vLLM writes it."""
 
+_SHORTEST_MEAN = 8
+UNTOLD: dict[str, Any] = {"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE}
+"""What holds of a server unless its file or the user says otherwise."""
 _PER_TOKEN = ("median_tpot_ms", "mean_tpot_ms")
 _TIME = re.compile(r"(?:mean|median|std|p\d+)_(?P<of>ttft|tpot|itl|e2el|e2e_latency)_ms")
 _PER_REQUEST = ("median_e2el_ms", "median_e2e_latency_ms", "mean_e2el_ms", "mean_e2e_latency_ms")
@@ -42,6 +47,9 @@ def served(
     """The summary of a server by its figures, named as vLLM does. A time that cannot be is left out, and
     said; where it would be the latency there is none.
     """
+    if lost := figures.get("failed") or figures.get("error_request_count"):
+        count = plural(round(lost), "request")
+        options.note(f"{fields.place}: its times leave out what failed or was cancelled: {count}.")
     impossible = _impossible(figures)
     if impossible:
         options.note(f"{fields.place}: {one_line(', '.join(sorted(impossible)), 200)} cannot be; left out.")
@@ -69,19 +77,32 @@ def _impossible(figures: Mapping[str, float]) -> set[str]:
     }
 
 
-def load_words(rate: object, at_once: object) -> str:
+def rate_of(fields: Fields) -> float | str | None:
+    """Requests a second; UNLIMITED, or None where nobody says it. Raises RecordError for any other text."""
+    rate = fields.data.get("request_rate")
+    unlimited = isinstance(rate, str) and rate.strip().lower() in (UNLIMITED, "infinity")
+    return UNLIMITED if unlimited else fields.number("request_rate")
+
+
+def load_words(rate: float | str | None, at_once: float | None) -> str:
     """By which load a server's results differ: its rate, and how many requests at once."""
-    is_fixed = isinstance(rate, int | float) and not isinstance(rate, bool)
-    unlimited = "unlimited rate" if rate is not None else ""
     said = (
-        f"rate {rate:g}/s" if is_fixed else unlimited,
-        f"{at_once:g} at once" if _is_count(at_once) else "",
+        f"rate {rate:g}/s" if isinstance(rate, float) else "unlimited rate" if rate else "",
+        f"{at_once:g} at once" if at_once and at_once > 0 else "",
     )
     return ", ".join(filter(None, said))
 
 
-def _is_count(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+def length_of(mean: float) -> int:
+    """Tokens of the prompts, or answers, of a case by their mean.
+
+    A whole number is a length that was asked for. Others are of texts of many lengths, and differ by a few
+    tokens from night to night: theirs is the nearest of 1, 1.25, 1.5 and 1.75 times a power of 2.
+    """
+    if mean < _SHORTEST_MEAN or float(mean).is_integer():
+        return round(mean)
+    step = 2.0 ** (math.floor(math.log2(mean)) - 2)
+    return round(round(mean / step) * step)
 
 
 def named(model: str | None, file: InputFile, options: ImportOptions) -> str:
@@ -100,29 +121,33 @@ _STATISTICS = {"avg": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99"
 _MS_OF_UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _RATES = {"output_token_throughput": "output_throughput", "goodput": "request_goodput"}
 _LENGTHS = {
-    "input_len": (("synthetic_input_tokens_mean", "isl"), "input_sequence_length"),
-    "output_len": (("output_tokens_mean", "osl"), "output_sequence_length"),
+    "input_len": (
+        ("synthetic_input_tokens_mean", "synthetic_tokens", "input_tokens", "isl"),
+        "input_sequence_length",
+    ),
+    "output_len": (("output_tokens_mean", "output_tokens", "osl"), "output_sequence_length"),
 }
 
 
 def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
-    """The one result of a file. Raises RecordError naming file and field."""
+    """The one result of a file, of a cancelled run no figure. Raises RecordError naming file and field."""
     document = json_document(file)
     config = document.part("input_config").data
     rate = _number(document, config, "request_rate", "rate")
-    at_once = _number(document, config, "concurrency")
+    at_once = _number(document, config, "concurrency", "session_concurrency")
     # The first releases of aiperf had them in a part of their own.
     metrics = document.part("records") if isinstance(document.data.get("records"), dict) else document
     figures = dict(_statistics(metrics))
     if rate:
         figures["request_rate"] = rate
+    cancelled = FailureKind.CANCELLED if document.flag("was_cancelled") else None
     model = _first(config, ("model", "model_names", "models"))
     sizes: dict[str, int] = {}
     for size, (keys, metric) in _LENGTHS.items():
         length = _number(document, config, *keys) or metrics.part(metric).number("avg")
         if length:
-            sizes[size] = metrics.whole(metric, length)
-    yield _result(
+            sizes[size] = length_of(metrics.whole(metric, length * 1_000) / 1_000)
+    result = _result(
         document,
         file,
         options,
@@ -132,6 +157,10 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
         sizes=sizes,
         stated={"measured_at": moment(document, "start_time")},
     )
+    if cancelled:
+        result.failure, result.parts = failed("The run was cancelled before its end.", cancelled), {}
+        options.note(f"{file.shown}: was cancelled before its end; none of its figures is taken.")
+    yield result
 
 
 def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
@@ -164,15 +193,23 @@ def _first(value: object, keys: tuple[str, ...]) -> int | float | str | None:
     own = next((leaf for key in keys if (leaf := _leaf(value.get(key))) is not None), None)
     if own is not None:
         return own
-    return next((found for part in value.values() if (found := _first(part, keys)) is not None), None)
+    parts = (part for key, part in value.items() if not _is_warm_up(key, part))
+    return next((found for part in parts if (found := _first(part, keys)) is not None), None)
+
+
+def _is_warm_up(key: object, part: object) -> bool:
+    """Whether a part of the arguments is of a phase before the one that is measured."""
+    phase = part if isinstance(part, dict) else {}
+    names = (key, phase.get("name"), phase.get("phase"))
+    return bool(phase.get("exclude_from_results")) or any("warmup" in str(name).lower() for name in names)
 
 
 def _leaf(value: object) -> int | float | str | None:
-    """A number or a text; of a list that of its first entry, of an object its name."""
+    """A number or a text; of a list that of its first entry, of an object its name, of lengths their mean."""
     if isinstance(value, list):
         return _leaf(value[0]) if value else None
     if isinstance(value, dict):
-        return _leaf(value.get("name", value.get("items")))
+        return _leaf(value.get("name", value.get("items", value.get("mean"))))
     return value if isinstance(value, int | float | str) and value != "" else None
 
 
@@ -203,9 +240,10 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
     for section, key, of in _PERCENTILES:
         each = document.part(section).part(key).figures(_STATISTICS)
         figures |= {f"{_STATISTICS[name]}_{of}_ms": figure for name, figure in each.items()}
-    sizes = world.sizes(_ENGINE_SIZES) | requests.sizes(("num_requests",))
+    known = [key for key in _ENGINE_SIZES if (world.number(key) or 0) > 0]  # -1: the engine chose
+    sizes = world.sizes(known) | requests.sizes(("num_requests",))
     for key, length in requests.figures(("avg_input_length", "avg_output_length")).items():
-        sizes[f"{key.split('_')[1]}_len"] = requests.whole(key, length)
+        sizes[f"{key.split('_')[1]}_len"] = length_of(requests.whole(key, length * 1_000) / 1_000)
     version, backend = own.text("version"), own.text("backend")
     words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
     if mode := document.part("decoding_stats").text("mode", 60):
@@ -247,7 +285,7 @@ def _result(
         workload=document.storable("model", name),
         raw={"values": figures},
         stated=stated,
-        assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
+        assumed=UNTOLD,
         shape=sizes,
         item="token",
         items_per_iteration=1.0,

@@ -6,34 +6,41 @@ python/sglang/bench_serving.py, whose unlimited rate is Infinity. Latencies are 
 rates are a second, times of a server ms. The JSON of latency and throughput names neither model nor settings;
 the v3 records hold every argument of the engine, of which few tell one case from another.
 
-Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says.
+Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says, of
+sglang's `bench_one_batch` the time of the whole batch.
 Rate and concurrency are part of the workload's name, lengths and numbers of prompts its sizes: input and
 output length of a server are totals over prompts, unless they were asked for. A file that `--append-result`
 or sglang wrote holds a result a line; a server that completed no request failed. What `vllm bench sweep`
 overrides in a combination tells cases apart, a `compilation_config` strategies; its `summary.json` says what
-each `run=N.json` beside it says. `enforce_eager` is eager. Not taken: settings that no file has. To name:
+each `run=N.json` beside it says, `warmup.json` is left out, and a `run=N.failure.json` is a failed trial of
+the case of its folder. `enforce_eager` is eager. Not taken: settings that no file has. To name:
 torch, device and strategy, of sglang the moment too; `--workload`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from compilewatch.db.interchange.files.fields import (
-    NS_PER_S,
-    Fields,
-    json_documents,
-    moment,
-)
-from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled, failed
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_documents, moment
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, failed
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.sources.serving import UNLIMITED, load_words, named, served
+from compilewatch.db.interchange.sources.serving import (
+    UNLIMITED,
+    UNTOLD,
+    length_of,
+    load_words,
+    named,
+    rate_of,
+    served,
+)
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Failure, Strategy, Summary, Task
+from compilewatch.db.records.trial import Failure, Strategy, Summary
 from compilewatch.db.units import plural
 
 V3_BENCHMARK = "vLLM benchmark"
@@ -54,26 +61,79 @@ _TOLD = {
     *("host", "port", "base_url", *_SIZES, *_WORDS),
 }
 _HOW = "compilation_config"
-_KINDS = {"latency": "latency", "tokens_per_second": "throughput", "median_ttft_ms": "serve"}
+_KINDS = {
+    "latency": "latency",
+    **dict.fromkeys(("tokens_per_second", "last_gen_throughput"), "throughput"),
+    **dict.fromkeys(("median_ttft_ms", "median_e2el_ms"), "serve"),
+}
+_AS_TEXT = re.compile(r"_ms$|throughput|goodput")
+_MOST_RUNS = 100
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """The result of a file, or of each of its lines. Raises RecordError naming file and field."""
     if file.name == "summary.json" and file.sibling("run=0.json") is not None:
         options.note(f"{file.shown}: is a sweep's summary, which says what each run=N.json beside it says.")
-    documents = json_documents(file, unlimited=UNLIMITED)
-    return (_result(document, file, options) for document in documents)
+    for document in json_documents(file, unlimited=UNLIMITED):
+        if (document.number("run_number") or 0) < 0:
+            raise RecordError(f"{file.shown}: is a warm-up of a sweep.", "Import the run=N.json beside it.")
+        if "error_type" in document.data:
+            yield _failed_run(document, file, options)
+        elif "run_name" in document.data:
+            yield _one_batch(document, file, options)
+        else:
+            yield _result(document, file, options)
+
+
+def _failed_run(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
+    """A run of a sweep that failed, of the case of another run in its folder, whose moment it takes."""
+    runs = (file.sibling(f"run={number}.json") for number in range(_MOST_RUNS))
+    beside = next(filter(None, runs), None)
+    if beside is None:
+        raise RecordError(
+            f"{file.shown}: says that a sweep failed, and no run=N.json beside it says of which case.",
+            "Import the runs that succeeded.",
+        )
+    result = _result(next(json_documents(beside, unlimited=UNLIMITED)), beside, options)
+    said = f"{document.data['error_type']}: {document.data.get('error')}"
+    result.place, result.raw, result.parts = document.place, dict(document.data), {}
+    result.failure = failed(document.storable("error", one_line(" ".join(said.split()), 500), 1_000))
+    return result
+
+
+def _one_batch(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
+    """Of sglang's `bench_one_batch` or `bench_one_batch_server`: how long one batch took, in seconds."""
+    label, sizes = document.text("run_name"), ("input_len", "output_len")
+    seconds = "total_latency" if "total_latency" in document.data else "latency"
+    figures = document.figures(
+        document.storable(key, key)
+        for key, value in document.data.items()
+        if _is_figure(value) and key not in (*sizes, "batch_size")
+    )
+    return ForeignResult(
+        place=document.place,
+        workload=document.storable("run_name", f"{named(None, file, options)} one batch"),
+        strategy=None,
+        raw={"values": figures},
+        stated={"batch_size": document.count("batch_size") or None},
+        assumed=UNTOLD,
+        shape=document.sizes(sizes),
+        parts={"summary": Summary(latency_ns=document.duration_ns(seconds, NS_PER_S), metrics=figures)},
+        label=None if label == "default" else label,
+    )
 
 
 def _result(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
-    seconds = document.numbers("latencies")
     swept = _swept(document)
     arguments = Fields(document.place, {**document.data, **swept}, document.path)
-    # Some releases wrote "request_goodput:".
+    # A server's result has the times of all its requests too.
+    seconds = [] if "request_throughput" in document.data else _seconds(document)
     figures = {
-        key.rstrip(":"): document.number(key)
+        key.rstrip(":"): document.number(key)  # some releases wrote "request_goodput:"
         for key, value in document.data.items()
-        if _is_figure(value) and key != "run_number" and (key in _WORDS or key.replace("-", "_") not in swept)
+        if (_is_figure(value) or (isinstance(value, str) and _AS_TEXT.search(key)))
+        and key != "run_number"
+        and (key in _WORDS or key.replace("-", "_") not in swept)
     }
     values = {key: [value] for key, value in figures.items() if value is not None}
     if seconds:
@@ -90,7 +150,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
             sizes[key] = size
     words.pop("request_rate", None)  # `load_words` says it
     backend = document.text("backend") if _SGLANG in document.data else None
-    load = load_words(document.data.get("request_rate"), document.data.get("max_concurrency"))
+    load = load_words(rate_of(document), document.number("max_concurrency"))
     described = [load, *(f"{key.removesuffix('_name')} {word}" for key, word in sorted(words.items()))]
     kind = ", ".join(filter(None, (f"{backend or ''} {kind_of(values)}".strip(), *described)))
     model = document.text("model_id") or document.part("server_info").text("model_path")
@@ -101,7 +161,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         strategy=strategy_of(arguments),
         raw={"values": values} | ({"swept": swept, "run": document.data["run_number"]} if swept else {}),
         stated={"measured_at": _moment(document), "dtype": dtype_of(arguments) if swept else None},
-        assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
+        assumed=UNTOLD,
         shape=sizes,
         item="token" if "latency" not in values else None,
         items_per_iteration=1.0 if "latency" not in values else None,
@@ -110,6 +170,12 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         if failure
         else parts(document, values, arguments, options) | {"samples_ns": _samples(document, values)},
     )
+
+
+def _seconds(document: Fields) -> list[float]:
+    """Of `vllm bench latency` what each call took; without the list its median, else its mean."""
+    typical = document.part("percentiles").number("50") or document.number("avg_latency")
+    return document.numbers("latencies") or ([typical] if typical else [])
 
 
 def _swept(document: Fields) -> dict[str, Any]:
@@ -132,15 +198,18 @@ def _unanswered(document: Fields, values: Mapping[str, object]) -> Failure | Non
     """The failure of a server that completed no request; every figure of it is 0."""
     if kind_of(values) != "serve" or document.count("completed") != 0:
         return None
-    return failed(f"None of {plural(document.count('num_prompts') or 0, 'request')} was completed.")
+    asked = document.count("num_prompts")
+    none = f"None of {plural(asked, 'request')}" if asked else "No request"
+    return failed(f"{none} was completed.")
 
 
 def _lengths(document: Fields) -> dict[str, int]:
-    """Tokens of a prompt and of its answer, from the totals, each rounded."""
-    prompts = document.count("completed") or document.count("num_prompts")
+    """Tokens of a prompt and of its answer, from the totals."""
     totals = {"input_len": "total_input_tokens", "output_len": "total_output_tokens"}
+    answered = map(document.count, ("completed", "successful_requests", "num_prompts"))
+    prompts = next(filter(None, answered), None)
     counts = {name: document.count(total) for name, total in totals.items()}
-    return {name: round(count / prompts) for name, count in counts.items() if count and prompts}
+    return {name: length_of(count / prompts) for name, count in counts.items() if count and prompts}
 
 
 def kind_of(values: Mapping[str, object]) -> str:
@@ -168,7 +237,7 @@ def parts(
         latency_ns = fields.whole("latency", median(values["latency"]) * NS_PER_S) or None
         return {"summary": Summary(latency_ns=latency_ns, n=len(values["latency"]))}
     means = {fields.storable(name, name): sum(each) / len(each) for name, each in values.items() if each}
-    is_fixed = _is_figure(arguments.data.get("request_rate")) or bool(arguments.data.get(_RAMP[0]))
+    is_fixed = isinstance(rate_of(arguments), float) or bool(arguments.data.get(_RAMP[0]))
     return {"summary": served(fields, means, options, fixed_rate=is_fixed)}
 
 

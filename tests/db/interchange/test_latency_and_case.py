@@ -224,6 +224,7 @@ def _v3(benchmark: str, metric: str, **settings: Any) -> Files:
     return {"v3.json": json.dumps(record)}
 
 
+_ONE_BATCH = {"run_name": "default", "batch_size": 4, "input_len": 256, "output_len": 32}
 _E2E = {"median_tpot_ms": float("nan")}
 _TRTLLM_ENGINE = json.loads(trtllm_bench())["engine"] | {"quantization": "FP8", "kv_cache_dtype": "FP8"}
 _OPTIMUM_CONFIG = json.loads(TINY[Format.OPTIMUM]["benchmark_config.json"])
@@ -302,10 +303,14 @@ MORE: dict[Format, tuple[Files, ...]] = {
         served(burstiness=0.5, run_number=0, enforce_eager=True, max_num_seqs=32),
         served(ramp_up_strategy="linear", ramp_up_start_rps=1, run_number=0, compilation_config={"mode": 3}),
         {"t.json": '{"elapsed_time": 2.0, "num_requests": 8, "tokens_per_second": 4000.0}'},
+        {"l.json": '{"avg_latency": 1.2, "latencies": [], "percentiles": {"50": 1.15}}'},
+        {"l.json": '{"avg_latency": 1.2, "latencies": []}'},
     ),
     Format.SGLANG: (
         {"s.jsonl": sglang(request_rate=4.0, server_info={"model_path": "acme/M"})},
         {"s.jsonl": sglang(request_rate=4.0, server_info={"model_path": "acme/M"}, **_E2E)},
+        {"b.jsonl": json.dumps(_ONE_BATCH | {"total_latency": 0.5})},
+        {"b.jsonl": json.dumps(_ONE_BATCH | {"latency": 0.5})},
     ),
     Format.GENAI_PERF: (
         {"g.json": genai_perf(input_config={"model": ["acme/L"], "concurrency": 8, "request_rate": 4})},

@@ -11,14 +11,15 @@ import pytest
 from compilewatch.db.columns.source_metrics import judged_metrics
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.formats import READERS, Format
 from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.trial import StrategyKind, Summary, Trial
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import FailureKind, StrategyKind, Summary, Trial
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.runner.output.comparison_text import markdown
@@ -368,3 +369,189 @@ def test_a_quantized_engine_is_another_case(tmp_path: Path) -> None:
     report["engine"] |= {"quantization": "FP8", "kv_cache_dtype": None}
     trial, _ = the(written(tmp_path, json.dumps(report)))
     assert trial.workload.name == "acme/L serve, unlimited rate, quantization FP8, decoding MTP"
+
+
+# What other releases write, and what lies beside results.
+
+REQUESTS = {"latencies": [1.6] * 200, "queue_times": [0.0] * 200}
+
+
+@pytest.mark.parametrize(("rate", "latency_ns"), [(4.0, 9_500_000), ("inf", 2_000_000)])
+def test_the_times_of_all_requests_are_not_those_of_a_batch(
+    tmp_path: Path, rate: float | str, latency_ns: int
+) -> None:
+    """vLLM keeps them in every result of a server since it measures queues."""
+    trial, summary = the(write(tmp_path, served(rate, 9.5, **REQUESTS)))
+    assert " serve, " in trial.workload.name
+    assert (summary.latency_ns, trial.samples_ns) == (latency_ns, [])
+    assert summary.metrics["median_ttft_ms"] == 55.0
+
+
+def test_a_server_of_embeddings_has_the_time_of_a_request(tmp_path: Path) -> None:
+    result = served("inf", 0.0, median_e2el_ms=25.0, total_token_throughput=4_096.0)
+    for key in ("output_throughput", "median_tpot_ms", "median_ttft_ms", "total_output_tokens"):
+        del result[key]
+    trial, summary = the(write(tmp_path, result))
+    assert (trial.workload.name, summary.latency_ns) == ("acme/Llama-8B serve, unlimited rate", 25_000_000)
+
+
+def test_numbers_may_be_text(tmp_path: Path) -> None:
+    texts = {
+        "request_rate": "4",
+        "max_concurrency": "8",
+        "median_tpot_ms": "9.5",
+        "tensor_parallel_size": "2",
+    }
+    trial, summary = the(write(tmp_path, served(4.0, 9.5) | texts))
+    assert trial.workload.name == "acme/Llama-8B serve, rate 4/s, 8 at once"
+    assert trial.workload.shape["tensor_parallel_size"] == 2
+    assert summary.latency_ns == 9_500_000
+    with pytest.raises(RecordError, match="request_rate: must be a number, not 'fast'"):
+        read_told(write(tmp_path, served("fast", 9.5)))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "others"),
+    [((25_520, 25_580), True), ((25_520, 25_480), True), ((25_600, 25_520), True), ((25_600, 25_601), True),
+     ((25_520, 51_000), False), ((20_000, 25_600), False), ((20_000, 20_200), False)],
+)  # fmt: skip
+def test_means_of_lengths_that_differ_by_a_token_are_one_case(
+    tmp_path: Path, tokens: tuple[int, int], others: bool
+) -> None:
+    """Of 200 answers: a whole number was asked for, any other is the mean of texts of many lengths."""
+    first, second = read_told(
+        write(tmp_path, *(served(4.0, 9.5, total_output_tokens=each) for each in tokens))
+    )
+    assert (first.workload == second.workload) is others
+
+
+def test_latency_without_the_list_of_calls(tmp_path: Path) -> None:
+    result = {"avg_latency": 1.2, "latencies": [], "percentiles": {"50": 1.15, "99": 1.5}}
+    trial, summary = the(write(tmp_path, result), workload="acme/L")
+    assert (trial.workload.name, summary.latency_ns) == ("acme/L latency", 1_150_000_000)
+
+
+def test_failed_runs_of_a_sweep_are_failures_and_warm_ups_are_none(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    folder = tmp_path / "SERVE--max_num_seqs=32"
+    folder.mkdir()
+    run = SERVED | {"max_num_seqs": 32}
+    written(folder, json.dumps(run), "run=0.json")
+    broken = {"run_number": 1, "error_type": "RuntimeError", "error": "server died\nat once"}
+    broken |= {"serve_overrides": {"max_num_seqs": 32}, "bench_overrides": {}}
+    written(folder, json.dumps(broken), "run=1.failure.json")
+    written(folder, json.dumps(run | {"run_number": -1, "num_prompts": 10}), "warmup.json")
+    told = ImportOptions(**TOLD | {"measured_at": None})
+    report = import_paths(sqlite_database, [folder], options=told)
+    assert report.errors == ()
+    assert (report.new, [file.failed_trials for file in report.files]) == (2, [0, 1, 0])
+    first, second = trial_records(sqlite_database)
+    assert (first.workload, first.run_id) == (second.workload, second.run_id)
+    assert {each.failure and each.failure.message for each in (first, second)} == {
+        None,
+        "RuntimeError: server died at once",
+    }
+    with pytest.raises(RecordError, match="is a warm-up of a sweep"):
+        read_told(folder / "warmup.json")
+    (folder / "run=0.json").unlink()
+    with pytest.raises(RecordError, match=r"no run=N\.json beside it says of which case"):
+        read_told(folder / "run=1.failure.json")
+
+
+ONE_BATCH = {
+    "run_name": "before",
+    "batch_size": 4,
+    "input_len": 256,
+    "output_len": 32,
+    "prefill_latency": 0.02,
+}
+
+
+@pytest.mark.parametrize("key", ["total_latency", "latency"])
+def test_one_batch_of_sglang(tmp_path: Path, key: str) -> None:
+    lines = "".join(json.dumps(ONE_BATCH | {"batch_size": each, key: each / 8}) + "\n" for each in (4, 16))
+    first, second = read_told(written(tmp_path, lines, "r.jsonl"), workload="acme/L")
+    assert (first.source.name, first.workload.name) == ("sglang", "acme/L one batch")
+    assert first.workload.shape == {"input_len": 256, "output_len": 32}
+    assert [(each.workload.batch_size, each.label) for each in (first, second)] == [
+        (4, "before"),
+        (16, "before"),
+    ]
+    assert first.summary is not None
+    assert second.summary is not None
+    assert (first.summary.latency_ns, second.summary.latency_ns) == (500_000_000, 2_000_000_000)
+    assert first.summary.metrics == {"prefill_latency": 0.02, key: 0.5}
+
+
+def test_an_answer_to_no_request_of_an_unknown_number(tmp_path: Path) -> None:
+    (trial,) = read_told(written(tmp_path, sglang(completed=0)))
+    assert trial.failure is not None
+    assert trial.failure.message == "No request was completed."
+
+
+PHASES = [
+    {"name": "warmup", "concurrency": 1, "exclude_from_results": True},
+    {"name": "profiling", "concurrency": 16},
+]
+
+
+def test_aiperf_has_phases_and_lengths_that_were_asked_for(tmp_path: Path) -> None:
+    config = {"models": {"items": [{"name": "acme/L"}]}, "phases": PHASES}
+    config |= {"datasets": [{"prompts": {"isl": {"mean": 1_000}, "osl": {"mean": 100}}}]}
+    trial, summary = the(written(tmp_path, genai_perf(input_config=config)))
+    assert trial.workload.name == "acme/L serve, unlimited rate, 16 at once"
+    assert trial.workload.shape == {"input_len": 1_000, "output_len": 100}
+    assert summary.latency_ns == 666_667
+
+
+def test_a_cancelled_run_is_no_measurement_and_lost_requests_are_said(tmp_path: Path) -> None:
+    path = written(tmp_path, genai_perf(was_cancelled=True))
+    options = ImportOptions(**TOLD)
+    (cancelled,) = READERS[Format.GENAI_PERF](*input_files(path), options)
+    assert isinstance(cancelled, ForeignResult)
+    assert cancelled.failure is not None
+    assert (cancelled.failure.kind, cancelled.parts) == (FailureKind.CANCELLED, {})
+    assert options.notes == [f"{path}: was cancelled before its end; none of its figures is taken."]
+    for lost, format_ in (
+        (genai_perf(error_request_count={"unit": "requests", "avg": 20.0}), Format.GENAI_PERF),
+        (json.dumps(served(4.0, 9.5, failed=20)), Format.VLLM_BENCH),
+    ):
+        options = ImportOptions(**TOLD)
+        list(READERS[format_](*input_files(written(tmp_path, lost)), options))
+        (note,) = options.notes
+        assert "its times leave out what failed or was cancelled: 20 requests." in note
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.json", '{"timeslices": [{"timeslice_index": 0, "request_throughput": {"avg": 1}, '
+         '"request_latency": {"avg": 1}}]}', "a slice of time each of an aiperf run"),
+        ("b.json", '{"metadata": {"aggregation_type": "confidence", "num_profile_runs": 3}, "metrics": {}}',
+         "a sum over runs of aiperf"),
+        ("c.jsonl", '{"metadata": {"request_start_ns": 1}}\n', "the requests of an aiperf run"),
+        ("d.csv", "Metric,avg,min,max,p99\nRequest Latency (ms),1,1,1,1\n\nMetric,Value\nx,1\n",
+         "the table of genai-perf or aiperf"),
+        ("e.csv", "Timeslice,Metric,Unit,Stat,Value\n0,Request Latency,ms,avg,1\n",
+         "the table of genai-perf or aiperf"),
+        ("f.csv", "Endpoint,Type,Metric,avg\nx,gauge,y,1\n", "metrics of a server"),
+    ],
+)  # fmt: skip
+def test_what_aiperf_writes_beside_a_result_is_passed_over(
+    sqlite_database: Database, tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    written(tmp_path, genai_perf(), "profile_export_aiperf.json")
+    written(tmp_path, text, name)
+    report = import_paths(sqlite_database, [tmp_path], options=ImportOptions(**TOLD))
+    assert (report.errors, report.new) == ((), 1)
+    notes = [note for file in report.files for note in file.notes if name in note]
+    assert said in notes[0]
+    assert notes[0].endswith("passed over.")
+
+
+def test_an_engine_may_choose_its_sizes(tmp_path: Path) -> None:
+    report = json.loads(trtllm_bench())
+    report["world_info"]["ep_size"] = -1
+    trial, _ = the(written(tmp_path, json.dumps(report)))
+    assert "ep_size" not in trial.workload.shape
