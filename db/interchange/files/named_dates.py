@@ -1,4 +1,4 @@
-"""Folders that are called by a date, in which people and machines keep the results of several nights."""
+"""Folders and files that are called by a date, by which people keep results of several nights."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 _WORDS = r"(?:nightly|night|daily|day|run|results?|bench|benchmarks?|perf|performance)"
+_DATE = r"(20\d\d)([-_.]?)(\d\d)\2(\d\d)(?:[T_. -]?(\d\d)[-:.h]?(\d\d)(?:[-:.m]?(\d\d))?Z?(?!\d))?"
 _NAMES = (
     # 2026-03-01, 20260301, nightly-2026-03-01, each also with a time. Another word may mean another date.
-    re.compile(
-        rf"(?:{_WORDS}[-_. ]?)*(20\d\d)([-_.]?)(\d\d)\2(\d\d)"
-        rf"(?:[T_. -]?(\d\d)[-:.h]?(\d\d)(?:[-:.m]?(\d\d))?Z?)?(?:[-_. ]{_WORDS})*",
-        re.IGNORECASE,
-    ),
+    re.compile(rf"(?:{_WORDS}[-_. ]?)*{_DATE}(?:[-_. ]{_WORDS})*", re.IGNORECASE),
     # As PyTorch's benchmarks/dynamo/runner.py archives a day: day_060_01_03_26_performance_amp_3012.
     re.compile(r"day_\d{3}_(?P<day>\d\d)_(?P<month>\d\d)_(?P<year>\d\d)_.+"),
 )
+# Of a file's name, in which a date behind another word may be that of a model.
+_OF_FILES = (re.compile(rf"{_DATE}[-_. ](?!.*20\d\d[-_.]?\d\d[-_.]?\d\d).+", re.IGNORECASE),)
 _AHEAD = timedelta(days=1)
 
 
-def date_of_folders(folders: Sequence[str], many: int) -> datetime | None:
-    """The moment, in UTC, by which the nearest of the first `many` folders is called, or of three such as
-    2026/03/01; midnight where it has no time. `folders` begin with the nearest.
+def named_date(file: str, folders: Sequence[str], many: int) -> datetime | None:
+    """The moment, in UTC, by which a file is called, else the nearest of the first `many` folders, or three
+    such as 2026/03/01; midnight where it has no time. `folders` begin with the nearest.
 
     01-03-2026 is no date: of two numbers nobody knows which is the month.
     """
+    if (moment := _moment(file.rpartition(".")[0] or file, *_OF_FILES)) is not None:
+        return moment
     for at in range(min(many, len(folders))):
         parts = folders[at : at + 3]
         together = "-".join(reversed(parts)) if all(map(str.isdecimal, parts)) else ""
@@ -34,9 +35,9 @@ def date_of_folders(folders: Sequence[str], many: int) -> datetime | None:
     return None
 
 
-def _moment(name: str) -> datetime | None:
+def _moment(name: str, *more: re.Pattern[str]) -> datetime | None:
     """None for what is no date, and for one that is yet to come."""
-    match = next((match for pattern in _NAMES if (match := pattern.fullmatch(name))), None)
+    match = next((match for pattern in (*_NAMES, *more) if (match := pattern.fullmatch(name))), None)
     if match is None:
         return None
     if named := match.groupdict():

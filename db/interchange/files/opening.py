@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from compilewatch.db.errors import RecordError, one_line
-from compilewatch.db.interchange.files.named_dates import date_of_folders
+from compilewatch.db.interchange.files.named_dates import named_date
 
 MAX_LINE_BYTES = 16 * 2**20
 MAX_EMPTY_LINES = 100_000
@@ -56,6 +56,7 @@ _DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError)
 _DAMAGED_DIRECTORY = (LookupError, ValueError, NotImplementedError, RuntimeError, OverflowError, struct.error)
 # zipfile bounds what one read expands to for these two only.
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_OF_SPREADSHEETS = "[Content_Types].xml"
 _BOUNDS = "Archives may expand to 4 GiB and 200 times their size; unpack it and import the files."
 
 
@@ -64,8 +65,8 @@ class InputFile:
     """One file to read, plain, compressed, or a member of an archive.
 
     `shown` is how messages name it, `name` its base name without `.gz`, `folder` the name of the folder, or
-    archive, that it lies in; empty where nobody knows. `folder_date` is the date by which a folder of it is
-    called.
+    archive, that it lies in; empty where nobody knows. `folder_date` is the date by which it or a folder of
+    it is called.
     """
 
     shown: str
@@ -336,8 +337,9 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside, around:
                 return _plain_file(file[0], candidate, file[1], beside, around)
         return None
 
-    folder, date = next(iter(around.folders), ""), date_of_folders(around.folders, around.many)
-    return InputFile(shown, name.removesuffix(".gz"), opener, sibling, folder, date)
+    own = name.removesuffix(".gz")
+    date = named_date(own, around.folders, around.many)
+    return InputFile(shown, own, opener, sibling, next(iter(around.folders), ""), date)
 
 
 def _zip_members(shown: str, content: Content, around: _Around) -> list[InputFile]:
@@ -365,6 +367,8 @@ def _contents(shown: str, packed: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo
             "Pack it again from the folder that holds the files, or import them unpacked.",
         )
     infos = [info for info in files if not any(part.startswith((".", "__MACOSX")) for part in _parts(info))]
+    if any(info.filename == _OF_SPREADSHEETS for info in infos):
+        raise RecordError(f"{shown}: is a spreadsheet or another office document.", "Save the sheet as CSV.")
     if not infos:
         content = "hidden files only" if files else "no file"
         raise RecordError(f"{shown}: the archive holds {content}.", "Pack the result files into it.")
@@ -414,5 +418,5 @@ def _zip_member(shown: str, content: Content, member: str, names: set[str], arou
 
     path = PurePosixPath(member)
     folders = (*path.parts[-2::-1], PurePosixPath(shown).stem, *around.folders)
-    date = date_of_folders(folders, len(path.parts) + around.many)
+    date = named_date(path.name, folders, len(path.parts) + around.many)
     return InputFile(f"{shown}: {one_line(member)}", path.name, opener, sibling, folders[0], date)

@@ -56,7 +56,7 @@ class ImportOptions:
     means by a word. `latency` names the metric that is the latency, as NAME or NAME=UNIT.
     `where` chooses rows of a CSV, by what a column of it holds.
     `notes` collects what was left out while one path is read; `undated` the runs whose moment their file does
-    not say, each with the file that is read. `folder_date` is the date by which its folder is called.
+    not say, each with the file that is read. `folder_date` is the date by which it or its folder is called.
     """
 
     torch: str | None = None

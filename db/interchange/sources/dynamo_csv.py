@@ -208,7 +208,7 @@ def file_name_facts(name: str) -> dict[str, Any]:
         "task": next((Task(word) for word in after if word in ("inference", "training")), None),
         "device": next((word for word in (*reversed(after), *before) if word in _DEVICES), None),
         "compiler": "_".join(
-            [word for word in before if word not in _DEVICES | _DTYPES]
+            [word for word in before if word not in _DEVICES | _DTYPES and not word.isdecimal()]
             + [word for word in after if word == "dynamic"]
         ),
     }

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.interchange.files.named_dates import date_of_folders
+from compilewatch.db.interchange.files.named_dates import named_date
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read import process
 from compilewatch.db.interchange.read.importing import ImportReport, Writing, import_paths
 from compilewatch.db.queries.trials import trial_records
-from compilewatch.db.records.trial import Status
+from compilewatch.db.records.trial import Status, Task
 from tests.db.interchange.reading import MEASURED_AT
 
 NAME = "inductor_huggingface_amp_training_cuda_performance.csv"
@@ -136,8 +136,38 @@ def test_without_a_date_of_its_own_or_of_its_folder_the_moment_is_asked_for(
     ],
 )
 def test_dates_of_folders(folders: list[str], many: int, moment: str | None) -> None:
-    found = date_of_folders(folders, many)
+    found = named_date("results.csv", folders, many)
     assert (None if found is None else f"{found:%Y-%m-%d %H:%M:%S}") == moment
+
+
+@pytest.mark.parametrize(
+    ("file", "moment"),
+    [
+        ("2026-03-01.csv", "2026-03-01 00:00:00"),
+        ("results_2026-03-01.csv", "2026-03-01 00:00:00"),
+        ("nightly-20260301_0430.json", "2026-03-01 04:30:00"),
+        ("2026-03-01_vllm_llama.json", "2026-03-01 00:00:00"),
+        # It is the model's.
+        ("gpt-4o-2024-08-06.json", None),
+        ("2026-03-01_vs_2026-03-02.csv", None),
+        ("results_2026-13-01.csv", None),
+    ],
+)
+def test_dates_of_files(file: str, moment: str | None) -> None:
+    """A file's own name says more than that of its folder."""
+    for folders, other in ((["2026-05-05"], "2026-05-05 00:00:00"), ([], None)):
+        found = named_date(file, folders, 1)
+        assert (None if found is None else f"{found:%Y-%m-%d %H:%M:%S}") == (moment or other)
+
+
+def test_files_by_date_in_one_folder_are_as_many_runs(sqlite_database: Database, tmp_path: Path) -> None:
+    for day in (1, 2):
+        table = f"workload,strategy,latency_ms\nbert,eager,{10 + day}\n"
+        (tmp_path / f"results_2026-03-0{day}.csv").write_text(table)
+    options = replace(FACTS, device="cuda", dtype="float16", task=Task.INFERENCE)
+    report = import_paths(sqlite_database, [tmp_path], options=options)
+    assert (errors(report), report.new) == ([], 2)
+    assert [day for day, _ in stored(sqlite_database)] == ["2026-03-01", "2026-03-02"]
 
 
 def test_a_folder_brings_what_is_a_result(sqlite_database: Database, tmp_path: Path) -> None:
