@@ -30,6 +30,7 @@ _DECIMAL = re.compile(r"-?(?:(?P<grouped>[1-9][0-9]{0,2}[.,][0-9]{3})|[0-9]+[.,]
 _AS_NUMBER = "Write numbers as 1234.5: a decimal point, no separators of thousands, no sign such as %."
 _COUNTS = {"cpu_count", "device_count", "threads"}
 _MILLISECOND_EPOCH = 100_000_000_000
+_EPOCH = re.compile(r"[0-9]{10}(?:[0-9]{3})?(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,14 @@ class Fields:
         """Raise RecordError at this place about `key`."""
         raise self.place.error(self.name_of(key), problem)
 
+    def says(self, key: str) -> bool:
+        """Whether something stands under `key` that is no word for nothing, such as "n/a"."""
+        value = self.data.get(key)
+        return value is not None and not (isinstance(value, str) and value.strip().lower() in _MISSING_CELLS)
+
     def number(self, key: str) -> float | None:
         """A finite number, from JSON or as text."""
-        value = self.data.get(key)
-        if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING_CELLS):
-            return None
-        return self._finite(key, value)
+        return self._finite(key, self.data[key]) if self.says(key) else None
 
     def numbers(self, key: str) -> list[float]:
         """A list of finite numbers, empty where there is none; nulls in it are left out."""
@@ -302,12 +305,14 @@ def separator_of(header: str) -> str:
     return next((each for each in _OTHER_SEPARATORS if each in header), ",")
 
 
-def csv_rows(file: InputFile) -> Iterator[Fields]:
-    """One Fields per data row, by header; raises RecordError for a ragged row or a repeated column."""
+def csv_rows(file: InputFile, *, may_repeat: bool = False) -> Iterator[Fields]:
+    """One Fields per data row, by header; raises RecordError for a ragged row and for two columns of one
+    name, of which nothing is told where they `may_repeat`.
+    """
     lines = _csv_lines(file)
     _, header = next(lines, (1, []))
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None and not may_repeat:
         raise Place(file.shown, 1).error(_shown(twice), "is the name of two columns")
     for number, row in lines:
         place = Place(file.shown, number)
@@ -409,7 +414,8 @@ def moment(fields: Fields, key: str) -> datetime | None:
     if value is None or value == "":
         return None
     try:
-        if isinstance(value, str):
+        # ClickHouse writes whole numbers of 64 bits as text.
+        if isinstance(value, str) and not _EPOCH.fullmatch(value):
             parsed = datetime.fromisoformat(value)
             return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
         seconds = fields.number(key) or 0.0

@@ -48,18 +48,23 @@ BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager
 # What people and tools call the ways of executing a model. Letters and digits of a word count, in any case.
 _WITH_TORCH = "(?:py)?torch"
 _EAGER = re.compile(
-    rf"(?:plain|vanilla|native|stock)?(?:{_WITH_TORCH})?(?:enforce)?eager(?:mode)?(?:{_WITH_TORCH})?"
+    rf"(?:plain|vanilla|native|stock|baseline)?(?:{_WITH_TORCH}2?|pt2?)?(?:enforce)?eager(?:mode)?"
+    rf"(?:{_WITH_TORCH}|baseline)?"
     rf"|(?:plain|vanilla|native|stock|baseline)?{_WITH_TORCH}(?:baseline|native|vanilla)?"
-    "|baseline|native|vanilla|(?:un|non|not)compiled"
+    "|baseline|native|vanilla|plain|(?:un|non|not)(?:compiled|optimi[sz]ed)"
     rf"|(?:no|non|not|without|wo)(?:{_WITH_TORCH})?compil(?:e|ation)|(?:{_WITH_TORCH})?compile(?:false|off|none)"
-    "|false|none|no|off|disabled|0"
+    "|false|none|no|off|disabled?|0"
 )
-_COMPILER = rf"(?:(?:{_WITH_TORCH}2?|pt2)?compiled?|{_WITH_TORCH}(?=inductor))?"
+_COMPILER = rf"(?:(?:{_WITH_TORCH}2?|pt2)?compiled?|(?:{_WITH_TORCH}|pt2|dynamo)(?=inductor))?"
 _COMPILED_WORDS = frozenset(("true", "yes", "on", "enabled", "1", "pt2"))
-_COMPILED = re.compile(rf"(?:{_WITH_TORCH}2?|pt2)?compiled?(?:true|on)?")
+_COMPILED = re.compile(rf"(?:with|w)?(?:{_WITH_TORCH}2?|pt2)?compiled?(?:true|on)?")
 # Engines of their own: what they execute, torch.compile has not compiled.
 _ENGINES = {
-    **dict.fromkeys(("onnxruntime", "ort", "onnx"), "onnxruntime"),
+    **{
+        f"{ort}{on}": "onnxruntime"
+        for ort in ("onnxruntime", "ort", "onnx")
+        for on in ("", "gpu", "cuda", "cpu")
+    },
     **dict.fromkeys(("tensorrt", "trt"), "tensorrt"),
     **dict.fromkeys(("aotinductor", "aoti"), "aotinductor"),
     **{name: name for name in ("openvino", "torchscript", "coreml", "executorch")},
@@ -90,7 +95,7 @@ class MissingFactError(RecordError):
 
 
 # Known where a word is said to name a strategy; elsewhere such a word may name a library or a variant.
-_ALSO_NAMES = frozenset({"pytorch", "torch", "baseline", "native", "vanilla", *_ENGINES})
+_ALSO_NAMES = frozenset({"pytorch", "torch", "baseline", "native", "vanilla", "plain", *_ENGINES})
 
 
 class UnknownWordError(RecordError):
@@ -371,7 +376,7 @@ def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
     on_that_day = called and asked and asked.astimezone(UTC).date() == called.date()
     if called and not on_that_day and _own_moment(result) is None:
         known["measured_at"] = called
-        options.note(f"{result.place.file}: is of {called:%Y-%m-%d}, as its folder is called.")
+        options.note(f"{result.place.file}: is of {called:%Y-%m-%d}, as it or its folder is called.")
     for origin in (result.named, result.stated, {"strategy": result.strategy}):
         known |= {key: value for key, value in origin.items() if value is not None}
     for key in sorted(told.keys() & known.keys() - {"torch_variant"}):

@@ -2,7 +2,8 @@
 
 Shape: bencher.dev docs/reference/bencher-metric-format. `latency` is in ns and `throughput` in operations a
 second, as Bencher's own measures are; any other is kept under its name. The last part of a benchmark's name
-after "/" or "::" tells the strategy where it is a mode or backend of torch.compile, eager or the like.
+after "/" or "::", or what stands in brackets there, tells the strategy where it is a mode or backend of
+torch.compile, eager or the like.
 
 Not taken: the ends `lower_value` and `upper_value`. To name: all of torch, the device and the moment.
 """
@@ -18,6 +19,9 @@ from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.trial import Strategy, Summary, Task
 
+# Of a benchmark's name they may tell anything.
+_YES_OR_NO = frozenset(["true", "false", "yes", "no", "on", "off", "enabled", "disabled", "none", "0", "1"])
+_MOST_SPANS = 100
 BEGINNING = re.compile(
     rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*\{\s*"(?:value|lower_value|upper_value)"\s*:\s*-?[0-9]'
 )
@@ -41,9 +45,19 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
 
 def _named(name: str, measures: Fields, options: ImportOptions) -> tuple[str, Strategy | None]:
     """The workload, and the strategy that the last part of a benchmark's name tells."""
-    word = re.split("/|::", name)[-1]
-    strategy = None if word == name else named_strategy(word, measures.place, options)
-    return (name if strategy is None else name[: -len(word)].rstrip("/:") or name), strategy
+    last = re.split("/|::", name)[-1]
+    test, _, params = last.removesuffix("]").partition("[") if last.endswith("]") else ("", "", last)
+    # Of parameters, as pytest writes them, those that are a word for a strategy in the longest way.
+    words = params.split("-")
+    spans = [(at, at + many) for many in range(len(words), 0, -1) for at in range(len(words) - many + 1)]
+    for begin, end in spans[:_MOST_SPANS] if last != name or test else ():
+        word = "-".join(words[begin:end])
+        strategy = None if word.lower() in _YES_OR_NO else named_strategy(word, measures.place, options)
+        if strategy is not None and (test or end - begin == len(words)):
+            rest = "-".join((*words[:begin], *words[end:]))
+            head = name[: -len(last)] + test
+            return (f"{head}[{rest}]" if rest else head.rstrip("/:") or name), strategy
+    return name, None
 
 
 def _summary(measures: Fields, figures: dict[str, float]) -> Summary:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from compilewatch.db.columns.source_metrics import unit_of
 from compilewatch.db.errors import RecordError, one_line
-from compilewatch.db.interchange.files.fields import csv_header, csv_rows
+from compilewatch.db.interchange.files.fields import Place, csv_header, csv_rows
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 
@@ -23,6 +24,7 @@ _STATED_BY = {
     f"{name}_{unit}": name for name in ("latency", "eager_latency", "compile") for unit in NS_OF_UNITS
 }
 _STATED_BY |= {f"{name}_{unit}": name for name in ("peak", "eager_peak") for unit in BYTES_OF_UNITS}
+_CALLED = re.compile(r"[^a-z0-9]+")
 _BRACKETS = str.maketrans("[]", "()")
 FIELDS: tuple[str, ...] = (*_OTHERS, *FACTS, *_STATED_BY)
 
@@ -55,6 +57,8 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
     mapping = _over(_own(name for name in header if name not in meanings), explicit)
     for field, column in mapping.items():
         _require_unit(file, field, column)
+        if header.count(column) > 1:
+            raise Place(file.shown, 1).error(f"'{column}'", "is the name of two columns")
     if not _suffices(mapping, options):
         wanted = "a latency" if options.workload else "workload and to a latency"
         raise UnmappedError(
@@ -123,7 +127,11 @@ def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) 
 
 
 def _own(names: Iterable[str]) -> dict[str, str]:
-    return {name: name for name in names if is_field(name)}
+    """Field by the columns that are called so, also as "Latency (ms)" or "Batch size"."""
+    named = list(names)
+    alike = {_CALLED.sub("_", name.lower()).strip("_"): name for name in reversed(named)}
+    exact = {name: name for name in named if is_field(name)}
+    return {field: column for field, column in alike.items() if field in FIELDS} | exact
 
 
 def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
@@ -145,5 +153,5 @@ def _suffices(mapping: Iterable[str], options: ImportOptions) -> bool:
 
 def first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
     """Of each column what the first row has, empty without one."""
-    row = next(csv_rows(file), None)
+    row = next(csv_rows(file, may_repeat=True), None)
     return {name: row.data[name] if row else "" for name in header}

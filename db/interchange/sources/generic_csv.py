@@ -3,9 +3,10 @@
 Fields carry their unit: `latency_ms`, `eager_latency_us`, `compile_s`, `peak_gb`. Without a mapping the
 columns must bear these names themselves. A cell like "0.493 (0.503)" is read as its first number; "nan",
 "NA", "-" and an empty cell mean that there is no value. A unit
-behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A throughput without a latency
-is a latency per item. Without a strategy a latency is that of a compiled result where its file has a column
-for eager beside it, else it must be told whether it was compiled.
+behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A word such as OOM, timeout or
+failed in place of a time is a failed trial. A throughput
+without a latency is a latency per item. Without a strategy a latency is that of a compiled result where its
+file has a column for eager beside it, else it must be told whether it was compiled.
 
 In a long table, a metric a row, a column called `unit` or `..._unit` tells the unit of the value, one called
 `metric` or `metric_name` which figure it is: of several `--where COLUMN=VALUE` chooses one. `forward`,
@@ -21,7 +22,7 @@ gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar
@@ -50,7 +51,7 @@ from compilewatch.db.interchange.sources.csv_mapping import (
 )
 from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Memory, Strategy, Summary, Task
+from compilewatch.db.records.trial import Failure, FailureKind, Memory, Strategy, Summary, Task
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
@@ -61,6 +62,13 @@ _BARE = re.compile(r"[-+0-9.eE]{1,40}")
 _PASSES = frozenset({"forward", "backward", "full", "fwd", "bwd"})
 _Value = TypeVar("_Value")
 _RATIOS = frozenset({"x", "\u00d7"})
+# What people write in place of a figure that they did not get.
+_FAILED = re.compile(
+    r"(?:cuda |gpu )?(?:oom|out of memory)(?: error)?|time[ -]?out|timed out|(?:fail|crash|abort)(?:ed|ure)?"
+    r"|err(?:or)?",
+    re.IGNORECASE,
+)
+_KINDS = {"oom": FailureKind.OUT_OF_MEMORY, "memory": FailureKind.OUT_OF_MEMORY, "time": FailureKind.TIMEOUT}
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
@@ -80,7 +88,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
                 f"Its columns are {one_line(', '.join(header), 500)}.",
             )
     long_table = _LongTable(mapping, header)
-    for row in csv_rows(file):
+    for row in csv_rows(file, may_repeat=True):
         if all(row.data[column] == value for column, value in options.where.items()):
             cells = long_table.cells(row)
             data = {field: _plain(field, cells[column]) for field, column in mapping.items()}
@@ -89,6 +97,12 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
             result.shape |= sizes
             result.workload = row.storable("workload", " ".join((result.workload, *words)))
             yield result
+
+
+def _told_by(fields: Iterable[str]) -> Iterator[str]:
+    """Those of `fields` one of which a result has: a time or rate of it, or its failure."""
+    names = ("latency_", "eager_latency_", "throughput_per_s", "speedup", "failure")
+    return (field for field in fields if field.startswith(names))
 
 
 def unused_columns(file: InputFile, options: ImportOptions) -> dict[str, str]:
@@ -201,10 +215,10 @@ def _in_unit_of(field: str, number: str, unit: str) -> str | None:
 
 
 def _result(row: Fields, raw: Mapping[str, str], options: ImportOptions) -> ForeignResult:
-    failure = row.text("failure", 1000)
+    row, failure, of_eager = _without_words(row)
     speedup = row.number("speedup")
     if speedup == 0 and failure is None:
-        failure = SPEEDUP_ZERO
+        failure = failed(SPEEDUP_ZERO)
     # Of what failed a 0 is as good as nothing: no figure of it is kept.
     latency, eager = (
         _scaled(row, name, NS_OF_UNITS, zero_too=failure is not None) for name in ("latency", "eager_latency")
@@ -218,7 +232,8 @@ def _result(row: Fields, raw: Mapping[str, str], options: ImportOptions) -> Fore
         row.fail("latency", "is missing, and no failure is named")
     of_all = options.workload if options.workload and "workload" not in row.data else None
     name = row.storable("workload", of_all) if of_all else row.required_text("workload")
-    strategy = _strategy(row, latency, options)
+    is_eager = of_eager or (latency is None and failure is None)
+    strategy = EAGER if is_eager else _strategy(row, options)
     only_eager = strategy == EAGER and latency is None
     if only_eager:
         latency, eager = eager, None
@@ -232,15 +247,30 @@ def _result(row: Fields, raw: Mapping[str, str], options: ImportOptions) -> Fore
         raw=dict(raw),
         stated=_facts(row),
         shape=_named(row, "shape", row.sizes),
-        failure=failed(failure) if failure else None,
+        failure=failure,
         parts={} if failure else _parts(row, latency, eager, only_eager=only_eager),
     )
 
 
-def _strategy(row: Fields, latency: int | None, options: ImportOptions) -> Strategy | None:
+def _without_words(row: Fields) -> tuple[Fields, Failure | None, bool]:
+    """The row without words such as OOM in place of a figure, the failure that it tells, and whether that is
+    eager's in a row for both.
+    """
+    message = row.text("failure", 1000)
+    words = {field: cell for field in _told_by(row.data) if _FAILED.fullmatch(cell := row.data[field])}
+    words.pop("failure", None)
+    row = Fields(row.place, {**row.data, **dict.fromkeys(words, "")})
+    # Beside a time of its own it is eager that failed.
+    own = [cell for field, cell in words.items() if not field.startswith("eager_")]
+    if message is not None or not words or not (own or not any(map(row.says, _told_by(row.data)))):
+        return row, None if message is None else failed(message), False
+    word = (own or list(words.values()))[0]
+    kind = next((kind for part, kind in _KINDS.items() if part in word.lower()), FailureKind.CRASH)
+    return row, failed(f"The table says {word} in place of a time.", kind), not own
+
+
+def _strategy(row: Fields, options: ImportOptions) -> Strategy | None:
     """None where neither the row nor the columns of its file tell it."""
-    if latency is None and row.text("failure") is None:
-        return EAGER
     word = row.text("strategy")
     if word is not None:
         return stated_strategy(word, row.place, options)

@@ -1,4 +1,5 @@
-"""optimum-benchmark: `benchmark_report.json` with the `benchmark_config.json` beside it.
+"""optimum-benchmark: `benchmark_report.json` with the `benchmark_config.json` beside it, or both in one
+`benchmark.json`.
 
 Shape: huggingface/optimum-benchmark, optimum_benchmark/trackers/{latency,memory}.py. Latency values are
 seconds per call, memory MB (10^6 bytes). The report says what came out, the config of what; neither says
@@ -40,8 +41,11 @@ def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
 
     Either file of the pair stands for both. Raises RecordError, also when the partner is missing.
     """
-    report_file, config_file = _pair(file)
-    report, config = json_document(report_file), json_document(config_file)
+    both = json_document(file)
+    if {"report", "config"} <= both.data.keys():
+        report, config = both.part("report"), both.part("config")
+    else:
+        report, config = map(json_document, _pair(file))
     load_ns = report.part(_LOAD).part("latency").scaled("mean", NS_PER_S)
     for target, measured in report.parts():
         if target != _LOAD and measured.part("latency").data:

@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from compilewatch.db.errors import RecordError
+from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import Fields, as_fields, json_documents, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
@@ -173,7 +173,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
             fields.fail("metric", "is missing")
         rest = {key: value for key, value in fields.data.items() if key != "metric"}
         key = json.dumps(rest, sort_keys=True)
-        groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric)
+        groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric, options)
     yield from _distinct_settings(groups.values(), options)
 
 
@@ -224,12 +224,13 @@ class _Group:
         self.texts: dict[str, str] = {}
         self.lists: dict[str, list[float]] = {}
 
-    def add(self, metric: Fields) -> None:
+    def add(self, metric: Fields, options: ImportOptions) -> None:
         """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
         name = metric.required_text("name")
         if name in self.values or name in self.texts:
             metric.fail("name", f"{name} is reported twice for the same result")
-        values = metric.numbers("benchmark_values")
+        stated = metric.numbers_in_place("benchmark_values")
+        values = [value for value in stated if value is not None]
         texts = metric.part("extra_info").data.get("benchmark_values")
         if values:
             self.values[name] = sum(values) / len(values)
@@ -237,6 +238,8 @@ class _Group:
             self.lists[name] = values
         elif isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
             self.texts[name] = metric.storable("extra_info.benchmark_values", texts[0])
+        elif stated:
+            options.note(f"{metric.place}: {metric.path}: {one_line(name)} was not measured; left out.")
         else:
             metric.fail("benchmark_values", f"{name} has no value")
 

@@ -52,16 +52,17 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     RecordError.
     """
     eager, dynamo = _pair(file)
-    controls: dict[_Key, int | None] = {}
+    controls: dict[tuple[str, _Key], int | None] = {}
     for part in filter(None, (eager, dynamo)):
         strategy = _strategy(part)
-        for row in _first_rows(part, options):
-            result = _result(row, part, strategy)
-            if part is eager:
-                controls[_key(row)] = result.parts["summary"].latency_ns
-            else:
-                with_control(result, controls.get(_key(row)))
-            yield result
+        for prefix in _prefixes(part):
+            for row in _first_rows(part, prefix, options):
+                result = _result(row, part, strategy, _TASKS[prefix])
+                if part is eager:
+                    controls[prefix, _key(row)] = result.parts["summary"].latency_ns
+                else:
+                    with_control(result, controls.get((prefix, _key(row))))
+                yield result
 
 
 def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
@@ -72,14 +73,18 @@ def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
     return file, file.sibling(stem + "-dynamo.csv")
 
 
-def _first_rows(file: InputFile, options: ImportOptions) -> Iterator[Fields]:
-    prefix = column_prefix(csv_header(file))
-    if prefix is None:
+def _prefixes(file: InputFile) -> list[str]:
+    """Of the columns: `--bench both` writes inference and training side by side."""
+    if not (prefixes := column_prefixes(csv_header(file))):
         raise Place(file.shown, 1).error("the header", "has no *_step_time column")
+    return prefixes
+
+
+def _first_rows(file: InputFile, prefix: str, options: ImportOptions) -> Iterator[Fields]:
     keys: set[_Key] = set()
     repeats = 0
     for row in csv_rows(file):
-        unprefixed = {name.removeprefix(prefix): cell for name, cell in row.data.items()}
+        unprefixed = {name.removeprefix(f"{prefix}_"): cell for name, cell in row.data.items()}
         fields = Fields(row.place, unprefixed)
         if _key(fields) in keys:
             repeats += 1
@@ -92,16 +97,16 @@ def _first_rows(file: InputFile, options: ImportOptions) -> Iterator[Fields]:
         )
 
 
-def column_prefix(header: list[str]) -> str | None:
-    """`infer_` or `train_`, or None when the file has no step time."""
-    return next((prefix for prefix in ("infer_", "train_") if f"{prefix}step_time" in header), None)
+def column_prefixes(header: list[str]) -> list[str]:
+    """Those of `infer` and `train` of which the file has step times."""
+    return [prefix for prefix in _TASKS if f"{prefix}_step_time" in header]
 
 
 def _key(row: Fields) -> _Key:
     return row.required_text("model"), row.text("img_size"), row.text("batch_size")
 
 
-def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> ForeignResult:
+def _result(row: Fields, file: InputFile, strategy: Strategy | None, task: Task) -> ForeignResult:
     image = row.count("img_size")
     batch = row.count("batch_size") or None
     summary = Summary(
@@ -116,7 +121,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> ForeignR
         workload=row.required_text("model"),
         strategy=strategy,
         raw=dict(row.data),
-        stated={"batch_size": batch},
+        stated={"batch_size": batch, "task": task},
         named=_file_name_facts(file.name),
         device_word=match["device"] if (match := _NAME.fullmatch(file.name)) else None,
         shape={"image_size": image} if image else {},
@@ -156,7 +161,6 @@ def _file_name_facts(name: str) -> dict[str, Any]:
     match = _NAME.fullmatch(name)
     if match is not None:
         facts |= {
-            "task": _TASKS[match["kind"]],
             "dtype": match["dtype"],
             "device_name": _GPUS.get(match["device"]),
         }

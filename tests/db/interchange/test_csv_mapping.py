@@ -151,6 +151,10 @@ def test_beside_eager_a_latency_is_that_of_a_compiled_result(
             for word in ('torch.compile(mode="reduce-overhead")', "Compiled (reduce overhead)")
         ),
         *((word, "inductor") for word in ("Inductor", "TorchInductor", "torch.compile (inductor)")),
+        *((word, "eager") for word in ("Baseline (eager)", "eager_baseline", "PyTorch 2 eager")),
+        *((word, "compiled") for word in ("with torch.compile", "w/ compile", "PT2")),
+        *((word, "inductor") for word in ("dynamo+inductor", "pt2_inductor")),
+        *((word, "onnxruntime") for word in ("ONNX Runtime", "onnxruntime-gpu")),
         *((word, "cudagraphs") for word in ("CUDA graphs", "CUDA Graph", "cudagraphs backend")),
     ],
 )

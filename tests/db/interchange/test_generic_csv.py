@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.records.trial import Status, Task
+from compilewatch.db.records.trial import FailureKind, Status, Task
 from tests.db.interchange.reading import of_each, read, read_told
 
 DIFFUSERS = {
@@ -147,6 +147,50 @@ def test_another_separator_comes_with_commas_in_numbers(tmp_path: Path, separato
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="line 1: 'latency_ms': is the name of two columns"):
         read_told(write(tmp_path, "workload,latency_ms,latency_ms\nm,1,2\n"))
+
+
+def test_a_column_named_twice_that_tells_nothing_does_not_matter(tmp_path: Path) -> None:
+    """As nvbench writes "Noise" behind each of its times."""
+    table = "Benchmark,CPU Time (sec),Noise,GPU Time (sec),Noise\ncopy,3e-5,0.1,2.5e-5,0.05\n"
+    mapping = {"workload": "Benchmark", "latency_s": "GPU Time (sec)"}
+    (trial,) = read_told(write(tmp_path, table), columns=mapping)
+    assert trial.summary is not None
+    assert trial.summary.latency_ns == 25_000
+    with pytest.raises(RecordError, match="'Noise': is the name of two columns"):
+        read_told(write(tmp_path, table), columns=mapping | {"metric.noise": "Noise"})
+
+
+@pytest.mark.parametrize(
+    "header", ["Workload,Strategy,Latency (ms),Batch size", "WORKLOAD,STRATEGY,LATENCY_MS,batch-size"]
+)
+def test_our_names_may_be_written_in_other_ways(tmp_path: Path, header: str) -> None:
+    (trial,) = read_told(write(tmp_path, f"{header}\nm,eager,12.5,8\n"))
+    assert trial.summary is not None
+    assert (trial.workload.name, trial.workload.batch_size) == ("m", 8)
+    assert trial.summary.latency_ns == 12_500_000
+
+
+def test_a_word_in_place_of_a_time_is_a_failure(tmp_path: Path) -> None:
+    table = (
+        "workload,strategy,latency_ms,eager_latency_ms\n"
+        "a,default,OOM,4\nb,default,timed out,4\nc,default,Failed,4\nd,default,2,OOM\n"
+        "e,default,,CUDA out of memory\n"
+    )
+    trials = {each.workload.name: each for each in read_told(write(tmp_path, table), strategy=None)}
+    kinds = {name: each.failure and each.failure.kind for name, each in trials.items()}
+    assert kinds == {
+        "a": FailureKind.OUT_OF_MEMORY,
+        "b": FailureKind.TIMEOUT,
+        "c": FailureKind.CRASH,
+        "d": None,
+        "e": FailureKind.OUT_OF_MEMORY,
+    }
+    assert trials["a"].failure is not None
+    assert trials["a"].failure.message == "The table says OOM in place of a time."
+    assert (trials["a"].strategy.name, trials["e"].strategy.name) == ("default", "eager")
+    summary = trials["d"].summary
+    assert summary is not None
+    assert (summary.latency_ns, summary.control_latency_ns) == (2_000_000, None)
 
 
 def test_quoted_cells_may_hold_commas_and_line_breaks(tmp_path: Path) -> None:

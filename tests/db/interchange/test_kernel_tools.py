@@ -150,6 +150,43 @@ def test_a_benchmark_called_by_a_word_that_is_explained(tmp_path: Path) -> None:
     assert latencies(read_told(path, words={"turbo": "max-autotune"})) == {("mlp", "max-autotune"): 2_000_000}
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("t.py::test_f[eager]", ("t.py::test_f", "eager")),
+        ("t.py::test_f[128-max-autotune-x]", ("t.py::test_f[128-x]", "max-autotune")),
+        # They may tell anything.
+        ("mlp/1", ("mlp/1", "default")),
+        ("t.py::test_f[true]", ("t.py::test_f[true]", "default")),
+    ],
+)
+def test_parameters_of_a_benchmark_may_tell_the_strategy(
+    tmp_path: Path, name: str, told: tuple[str, str]
+) -> None:
+    path = written(tmp_path, "bmf.json", json.dumps({name: {"latency": {"value": 2e6}}}))
+    assert latencies(read_told(path, strategy="default")) == {told: 2_000_000}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b'[{"count": 3},\n {"name": "a", "averageMs": 0.1, "percentage": 1}]',
+            "a profile of trtexec by layers",
+        ),
+        (b':::MLLOG {"key": "a", "value": 1, "time_ms": 2}\n:::MLLOG {"key": "b"}\n', "a log of MLPerf"),
+        (b"\x80\x04\x95\x10torch.utils.benchmark", "a pickle, which could run code where it is opened"),
+        (b"PAR1\x15\x00", "Parquet, which is not read"),
+        (b"Compiler,torchbench,timm_models\ninductor,1.5x,1.4x\n", "looks like means over many models"),
+    ],
+)
+def test_what_holds_no_result_is_called_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=said):
+        read_told(path)
+
+
 def test_mlperf_is_called_what_it_is(tmp_path: Path) -> None:
     rule = "=" * 48
     text = f"{rule}\nMLPerf Results Summary\n{rule}\nScenario : Offline\nSamples per second: 33.7\n"

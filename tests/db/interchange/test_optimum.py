@@ -118,6 +118,17 @@ def test_torch_compile_without_a_mode(tmp_path: Path, switch: bool, name: str) -
     assert (trial.strategy.name, trial.strategy.mode) == (name, None)
 
 
+def test_both_in_one_file(tmp_path: Path) -> None:
+    """As `Benchmark.save_json` writes them; beside the pair it is the same result."""
+    report = write(tmp_path, {"forward": {"latency": latency(0.25, 0.5)}})
+    parts = {
+        each: json.loads((tmp_path / f"benchmark_{each}.json").read_text()) for each in ("report", "config")
+    }
+    (tmp_path / "benchmark.json").write_text(json.dumps(parts))
+    (trial,) = read_told(tmp_path / "benchmark.json")
+    assert [trial] == read_told(report)
+
+
 def test_a_missing_partner_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {"forward": {"latency": latency(1.0)}})
     (tmp_path / "benchmark_config.json").unlink()

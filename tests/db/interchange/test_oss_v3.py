@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.opening import input_files
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import READERS, Format
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Task
-from tests.db.interchange.reading import MEASURED_AT, by_name, of_each, read, read_told
+from tests.db.interchange.reading import MEASURED_AT, TOLD, by_name, of_each, read, read_told
 
 ASKED: dict[str, Any] = {"torch": "2.13.0", "device_name": "AMD EPYC", "measured_at": MEASURED_AT}
 
@@ -185,6 +188,24 @@ def test_an_error_names_record_and_field(
         return
     with pytest.raises(RecordError, match=problem):
         read_told(path, format="oss-v3")
+
+
+def test_whole_numbers_may_be_text_as_clickhouse_writes_them(tmp_path: Path) -> None:
+    quoted = record("abs_latency", timestamp="1772330400")
+    quoted["metric"]["benchmark_values"] = ["2.5"]
+    (trial,) = read_told(write(tmp_path, json.dumps(quoted)))
+    assert trial.started_at.isoformat() == "2026-03-01T02:00:00+00:00"
+    assert trial.summary.latency_ns == 2_500_000
+
+
+def test_a_metric_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
+    text = json.dumps([record("abs_latency", 2.5), record("dynamo_peak_mem", float("nan"))])
+    path = write(tmp_path, text)
+    (trial,) = read_told(path)
+    assert (trial.summary.latency_ns, trial.memory) == (2_500_000, None)
+    options = ImportOptions(**TOLD)
+    list(READERS[Format.OSS_V3](*input_files(path), options))
+    assert f"{path}, line 1: record 2.metric: dynamo_peak_mem was not measured; left out." in options.notes
 
 
 def test_a_bad_line_is_named_by_its_number(tmp_path: Path) -> None:

@@ -150,6 +150,21 @@ def test_training_files_have_their_own_columns(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_of_both_has_inference_and_training(tmp_path: Path) -> None:
+    """As `--bench both` writes it."""
+    path = tmp_path / "benchmark.csv"
+    path.write_text(
+        "model,infer_step_time,infer_batch_size,infer_img_size,train_step_time,train_batch_size,train_img_size\n"
+        "m,256.0,256,224,853.3,128,192\n"
+    )
+    inference, training = read_told(path, task=None)
+    assert (inference.workload.task, training.workload.task) == (Task.INFERENCE, Task.TRAINING)
+    assert (inference.workload.batch_size, training.workload.batch_size) == (256, 128)
+    assert inference.summary is not None
+    assert training.summary is not None
+    assert (inference.summary.latency_ns, training.summary.latency_ns) == (256_000_000, 853_300_000)
+
+
 @pytest.mark.parametrize(("time", "problem"), [("", "is missing"), ("0.0", "must be more than 0")])
 def test_a_row_without_step_time_is_an_error(tmp_path: Path, time: str, problem: str) -> None:
     path = tmp_path / EAGER
