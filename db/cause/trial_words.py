@@ -10,7 +10,7 @@ from compilewatch.db.metrics.percentiles import latencies_ns
 from compilewatch.db.metrics.throughput import items_of, per_second
 from compilewatch.db.records.sampling_facts import SamplingFacts, TimedState
 from compilewatch.db.records.streams import StreamFacts
-from compilewatch.db.records.trial import StrategyKind, Summary, Trial, compile_threads_of
+from compilewatch.db.records.trial import SourceKind, StrategyKind, Summary, Trial, compile_threads_of
 from compilewatch.db.units import MISSING, count, duration, percent, plural, rate, ratio
 
 
@@ -73,6 +73,23 @@ def threads_text(trial: Trial) -> str | None:
         return None
     pool = facts.compile_pool_size if facts else None
     return plural(threads, "thread") + (f", {plural(pool, 'pool process')}" if pool else "")
+
+
+def process_text(trial: Trial) -> str | None:
+    """Threads of a step and precision of a trial of our own; None of another source.
+
+    docs/measurement.md lists what else differs, with reasons and what each changes.
+    """
+    machine, settings = trial.machine, trial.build.settings
+    if trial.source.kind is not SourceKind.MEASURED or machine.threads is None:
+        return None
+    environment = settings.get("environment")
+    is_bound = isinstance(environment, dict) and "OMP_PROC_BIND" in environment
+    of_all = f" on {plural(machine.cpu_count, 'CPU')}" if machine.cpu_count else ""
+    parts = [f"{plural(machine.threads, 'thread')}{of_all}{', bound to cores' if is_bound else ''}"]
+    if precision := settings.get("matmul_precision"):
+        parts.append(f"matmul precision {precision}")
+    return "; ".join(parts)
 
 
 def throughput_figures(trial: Trial) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ Later sources win. A setting inside a table is reached from the environment with
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -40,6 +39,7 @@ from compilewatch.runner.config.sections import (
     secret_web_address,
     split_list,
 )
+from compilewatch.runner.worker.host.affinity import step_threads
 
 MOST_RANKS = 64
 
@@ -61,12 +61,12 @@ class RunSettings(SamplingSettings):
     task: Task | None = None
     """of what is named as module:function; unset: by what the function returns"""
     threads: Positive | None = None
-    """unset: one less than the CPUs, at least one"""
+    """of a step on a CPU; unset: as torch decides, OMP_NUM_THREADS or the cores"""
     device: Device = "auto"
     """auto, cpu, cuda or cuda:N"""
     compile_threads: Positive | None = None
     """with how many threads torch compiles; unset: as torch decides, the CPUs up to 32"""
-    matmul_precision: Literal["highest", "high", "medium"] = "high"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
     seed: int = 0
     """of weights, inputs and the order of trials"""
     canaries: bool = True
@@ -255,10 +255,8 @@ class Settings(BaseSettings):
 
     @property
     def threads(self) -> int:
-        """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy
-        process makes OpenMP's spinning threads wait for each other and a step up to 100 times slower.
-        """
-        return self.run.threads or max(1, len(os.sched_getaffinity(0)) - 1)
+        """Threads of a measured process."""
+        return self.run.threads or step_threads()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:

@@ -12,7 +12,13 @@ from compilewatch.db.cause.compiler_change import autotuned_texts, generated_tex
 from compilewatch.db.cause.memory_change import saved_text
 from compilewatch.db.cause.notes import cache_texts, compiled_texts, utilization_text
 from compilewatch.db.cause.numerics import numerics_sentence
-from compilewatch.db.cause.trial_words import eager_before, measurements, threads_text, throughput_figures
+from compilewatch.db.cause.trial_words import (
+    eager_before,
+    measurements,
+    process_text,
+    threads_text,
+    throughput_figures,
+)
 from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
 from compilewatch.db.records.identity import code_name
 from compilewatch.db.records.strategies import names_code
@@ -191,7 +197,7 @@ def environment_pairs(trial: Trial) -> dict[str, str | None]:
         "Machine": machine.name,
         "Device": f"{machine.device_name} ({machine.device})",
         "CPU": machine.cpu_name,
-        "Threads": units.count(machine.threads),
+        "Process": process_text(trial) or units.MISSING,
         "Memory": units.size(machine.ram_bytes),
     }
     pairs |= {name.replace("_", " "): getattr(build, name) for name in BUILD_COMPONENTS}

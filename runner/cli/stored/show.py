@@ -24,6 +24,7 @@ from compilewatch.db.cause.trial_words import (
     eager_before,
     main_figures,
     other_figures,
+    process_text,
     sample_count_text,
     step_times,
     stream_texts,
@@ -83,6 +84,7 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         ("case", f"{trial.workload.name} / {trial.strategy.name}"),
         ("machine", f"{trial.machine.name}: {trial.machine.device_name}"),
         ("build", f"torch {trial.build.torch}, Python {trial.build.python or MISSING}"),
+        *([("process", text)] if (text := process_text(trial)) else []),
         ("status", trial.status.value),
         *_claimed(trial),
     ]

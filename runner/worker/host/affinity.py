@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,19 @@ def binding_to(cpus: frozenset[int]) -> dict[str, str]:
     cores = sorted({tuple(sorted(siblings_of(cpu) & cpus)) for cpu in cpus})
     places = ",".join(f"{{{','.join(map(str, core))}}}" for core in cores)
     return dict(zip(_BINDING, ("true", places), strict=True))
+
+
+def step_threads(environment: Mapping[str, str] = os.environ) -> int:
+    """With how many threads a step runs on a CPU, as torch decides it for a plain script: one a core,
+    hyperthreads not counted, or fewer where the environment asks for fewer (aten/src/ATen/ParallelOpenMP.cpp
+    takes the number of MKL, which reads these variables in this order).
+    """
+    cores = len({siblings_of(cpu) & ALL for cpu in ALL})
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        with contextlib.suppress(KeyError, ValueError):
+            if (threads := int(environment[name].partition(",")[0])) > 0:
+                return min(threads, cores)
+    return cores
 
 
 def compile_threads() -> int:

@@ -17,6 +17,7 @@ from compilewatch.db.records.vocabulary import Metric
 from compilewatch.runner.config.settings import ChannelSettings, Settings
 from compilewatch.runner.config.sources import load_settings, origins
 from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads
+from compilewatch.runner.worker.host import affinity
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "compilewatch.example.toml"
@@ -39,7 +40,8 @@ def test_defaults_without_a_file() -> None:
     assert settings.config_file is None
     assert settings.database_url == "sqlite:///compilewatch.db"
     assert (settings.run.suite, settings.run.samples, settings.run.trials) == ("smoke", 50, None)
-    assert settings.threads == max(1, len(os.sched_getaffinity(0)) - 1), "one is left to the rest of the host"
+    assert settings.run.matmul_precision == "highest", "as torch has it in a plain script"
+    assert settings.threads == affinity.step_threads()
     assert {origin.source for origin in origins(settings)} == {"default"}
 
 
