@@ -86,7 +86,8 @@ def process_text(trial: Trial) -> str | None:
     environment = settings.get("environment")
     is_bound = isinstance(environment, dict) and "OMP_PROC_BIND" in environment
     of_all = f" on {plural(machine.cpu_count, 'CPU')}" if machine.cpu_count else ""
-    parts = [f"{plural(machine.threads, 'thread')}{of_all}{', bound to cores' if is_bound else ''}"]
+    threads = settings.get("threads", machine.threads)
+    parts = [f"{plural(threads, 'thread')}{of_all}{', bound to cores' if is_bound else ''}"]
     if precision := settings.get("matmul_precision"):
         parts.append(f"matmul precision {precision}")
     return "; ".join(parts)

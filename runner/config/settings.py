@@ -61,7 +61,7 @@ class RunSettings(SamplingSettings):
     task: Task | None = None
     """of what is named as module:function; unset: by what the function returns"""
     threads: Positive | None = None
-    """of a step on a CPU; unset: as torch decides, OMP_NUM_THREADS or the cores"""
+    """of a step on a CPU; unset: as torch decides, at most one less than the CPUs"""
     device: Device = "auto"
     """auto, cpu, cuda or cuda:N"""
     compile_threads: Positive | None = None

@@ -8,20 +8,21 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from compilewatch.runner.worker import numerics
 from compilewatch.runner.worker.compiler import compiling
 from compilewatch.runner.worker.device.timers import Timers
-from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.host import facts, free_memory
 from compilewatch.runner.worker.internals.compilations import count_compilations
 from compilewatch.runner.worker.internals.compiler import import_compile_stack
 from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.ranks import threads_of
 from compilewatch.runner.worker.step import growth, loading, memory
-from compilewatch.runner.worker.step.messages import Specification
+from compilewatch.runner.worker.step.messages import Channel, Facts, Specification
 from compilewatch.runner.worker.step.state import Census, State, functions_of
 from compilewatch.runner.worker.step.steps import (
     Variant,
@@ -50,6 +51,20 @@ def configure(spec: Specification) -> None:
     torch.set_float32_matmul_precision(spec.settings["matmul_precision"])
     torch.backends.cudnn.benchmark = False
     numerics.seed_all(spec.seed)
+
+
+def note_own_settings(spec: Specification, channel: Channel) -> None:
+    """Tell the runner what the workload itself has set in place of `configure`: that is what is measured."""
+    own: dict[str, Any] = {}
+    if (threads := torch.get_num_threads()) != threads_of(spec):
+        own["threads"] = threads
+    # Raised where the workload set precision by the newer `fp32_precision`.
+    with contextlib.suppress(RuntimeError):
+        own["matmul_precision"] = torch.get_float32_matmul_precision()
+    settings = spec.settings | own
+    if settings != spec.settings:
+        machine = facts.machine_facts(spec.device, spec.threads)
+        channel.send(Facts(machine, facts.build_facts(spec.device, settings)))
 
 
 def start_backward_threads() -> None:
@@ -109,6 +124,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
             progress.states.append(State(target))
     control, target, first = _first_eager(progress, control, target)
     with progress.own_time():
+        note_own_settings(spec, progress.channel)
         if spec.purpose == "measure" and not ranks.are_several:
             _look_at_state(progress, timers, control, before)
         if not is_eager:

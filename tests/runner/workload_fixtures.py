@@ -18,6 +18,13 @@ def healthy():
     return torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()), (torch.randn(4, 16),)
 
 
+def own_threads():
+    """Sets for itself what a plain script may."""
+    torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("medium")
+    return healthy()
+
+
 def training(batch_size=8, child_file=None):
     torch.manual_seed(0)
     if child_file is None:

@@ -72,16 +72,19 @@ def binding_to(cpus: frozenset[int]) -> dict[str, str]:
 
 
 def step_threads(environment: Mapping[str, str] = os.environ) -> int:
-    """With how many threads a step runs on a CPU, as torch decides it for a plain script: one a core,
-    hyperthreads not counted, or fewer where the environment asks for fewer (aten/src/ATen/ParallelOpenMP.cpp
-    takes the number of MKL, which reads these variables in this order).
+    """With how many threads a step runs on a CPU, unless the configuration says otherwise: as many as torch
+    gives a plain script, but one CPU stays free. With as many threads as CPUs, one other busy process makes
+    OpenMP's spinning threads wait for each other and a step up to 100 times slower.
+
+    Torch's number is one a core, hyperthreads not counted, or fewer where the environment asks for fewer
+    (aten/src/ATen/ParallelOpenMP.cpp takes the number of MKL, which reads these variables in this order).
     """
-    cores = len({siblings_of(cpu) & ALL for cpu in ALL})
+    threads = min(len({siblings_of(cpu) & ALL for cpu in ALL}), max(1, len(ALL) - 1))
     for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         with contextlib.suppress(KeyError, ValueError):
-            if (threads := int(environment[name].partition(",")[0])) > 0:
-                return min(threads, cores)
-    return cores
+            if (asked := int(environment[name].partition(",")[0])) > 0:
+                return min(asked, threads)
+    return threads
 
 
 def compile_threads() -> int:

@@ -88,6 +88,7 @@ import contextlib, gc, importlib, json, os, re, statistics, sys, time
 import torch
 what = json.loads(sys.argv[1])
 sys.path.insert(0, what["path"])
+torch.set_num_threads(what["threads"])
 torch.manual_seed(0)
 module = importlib.import_module(what["module"])
 made = getattr(module, what["function"])(**what["arguments"])
@@ -200,6 +201,7 @@ def plain(spec: TrialSpec, purpose: str, environment: dict[str, str], window: Wi
         "arguments": arguments,
         "training": workload.task.value == "training",
         "gradients": bool({function, module} & CALL_BACKWARD),
+        "threads": spec.threads,
         "put_back": PUT_BACK.get(function, PUT_BACK.get(module, "")),
         "window": window,
         "calls": CALLS,

@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
+from compilewatch.db.cause.trial_words import process_text
 from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.db.units import plural
 from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
@@ -194,6 +196,16 @@ def test_a_strategy_may_say_with_how_many_threads_it_compiles():
     trial = measure("relu_function", compiled("inductor", options=options), task="function")
     assert trial.compiler.compile_threads == 3
     assert trial.build.settings["compile_threads"] == affinity.compile_threads()
+
+
+def test_what_the_workload_sets_for_itself_counts_and_is_recorded(eager):
+    """A builder that sets threads and precision is measured with them, as its plain script is."""
+    own = measure("own_threads")
+    assert own.status is Status.OK, own.failure
+    assert own.build.settings == eager[0].build.settings | {"threads": 2, "matmul_precision": "medium"}
+    cpus = plural(os.cpu_count(), "CPU")
+    assert process_text(own) == f"2 threads on {cpus}, bound to cores; matmul precision medium"
+    assert process_text(eager[0]) == f"1 thread on {cpus}, bound to cores; matmul precision highest"
 
 
 def test_no_process_of_the_compilers_pool_is_left_beside_the_samples():
