@@ -72,13 +72,17 @@ def with_picture(page_html: str, address: str) -> str:
     return page_html.replace("<title>", f"{meta}\n    <title>", 1)
 
 
-def with_headline(page_html: str, page: Page, headline: str) -> str:
-    """`page_html` with what the view found as its title and in the preview of its link."""
-    title = html.escape(tab_title(page))
+def with_headline(page_html: str, page: Page, headline: str, where: str) -> str:
+    """`page_html` with what the view found as its title, in the preview of its link over `where` it did."""
+    title, question = html.escape(tab_title(page)), html.escape(PAGES[page].question)
     found = html.escape(tab_title(page, headline))
-    return page_html.replace(f"<title>{title}", f"<title>{found}", 1).replace(
-        f'"og:title" content="{title}"', f'"og:title" content="{found}"', 1
-    )
+    for before, now in (
+        (f"<title>{title}", f"<title>{found}"),
+        (f'"og:title" content="{title}"', f'"og:title" content="{found}"'),
+        (f'"og:description" content="{question}"', f'"og:description" content="{html.escape(where)}"'),
+    ):
+        page_html = page_html.replace(before, now, 1)
+    return page_html
 
 
 def _page(streamlit_html: str, page: Page) -> str:

@@ -32,7 +32,7 @@ from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases, sentence_of
 from compilewatch.dashboard.reports.routes import reports
 from compilewatch.dashboard.server.base_path import BasePath, usable_prefix
-from compilewatch.dashboard.server.charts import asked_for, charts
+from compilewatch.dashboard.server.charts import asked_for, charts, where
 from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_headline, with_picture
 from compilewatch.dashboard.server.same_site import SameSite
@@ -201,20 +201,20 @@ def _html(
         if page is Page.OVERVIEW and stored == [_WALL]:
             query = request.url.remove_query_params(links.STORED_VIEW).query
             return RedirectResponse(f"./?{query}" if query else "./", status_code=307)
-        headline = ""
+        found = None
         # A browser says what it fetches for, and gets the headline with the page itself: only previews wait.
         if "sec-fetch-mode" not in request.headers and not stored and page in CONTENTS:
             async with RENDER_LIMIT.take_in_loop():
-                headline = await run_in_threadpool(_headline, page, request)
-        return await run_in_threadpool(index, request, stored, headline)
+                found = await run_in_threadpool(_found, page, request)
+        return await run_in_threadpool(index, request, stored, found)
 
-    def index(request: Request, stored: Sequence[str], headline: str) -> Response:
+    def index(request: Request, stored: Sequence[str], found: tuple[str, str] | None) -> Response:
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         if (key := _picture(page, request)) and not stored:
             picture = links.chart_address(page, key, request.url.query, ".png")
             text = with_picture(text, f"{address_of(request)}/{picture}")
-        if headline:
-            text = with_headline(text, page, headline)
+        if found:
+            text = with_headline(text, page, *found)
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     return answer
@@ -227,15 +227,15 @@ def _picture(page: Page, request: Request) -> str:
     return entry.picture_of_one if of_one and entry.picture_of_one else entry.picture
 
 
-def _headline(page: Page, request: Request) -> str:
-    """What the page says first; nothing where it cannot be drawn, which the page itself tells."""
+def _found(page: Page, request: Request) -> tuple[str, str] | None:
+    """What the page says first, and of what; None where it cannot be drawn, which the page itself tells."""
     try:
         content = asked_for(page, query_of(request))
     except Exception as error:
         if not isinstance(error, CompilewatchError) and sentence_of(error) is None:
             raise
-        return ""
-    return content.headline if content else ""
+        return None
+    return (content.headline, where(content)) if content and content.headline else None
 
 
 def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:

@@ -256,8 +256,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
         changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
         changes = change_points.between(rows, verdicts)
-    notes = read_annotations(link.machine, workload_of(link))
-    written = annotation_marks.frame(notes, points, rows, builds)
+    mine = read_annotations(link.machine, workload_of(link))
+    written = annotation_marks.frame(mine, points, rows, builds)
     events = build_events.events(points, rows)
     frames = trends.frames_of(rows, events, targets=drawn, changes=changes.frame, annotations=written)
     spec = trends.spec(

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login.access import Role
 from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.server.charts import asked_for, where
 from compilewatch.dashboard.server.server import EMBED_VARIABLE
 from compilewatch.db.records.access import Proxy, Roles, SignIn
 from tests.builders import START, make_history, make_machine, make_trial
@@ -58,6 +59,40 @@ def test_the_preview_of_a_page_shows_its_chart_under_the_filters_of_the_link(
         answer = ask(server, picture.removeprefix("http://testserver"))
         assert answer.status == 200, page
         assert answer.body.startswith(b"\x89PNG")
+
+
+def test_a_preview_of_a_machine_has_the_newest_result_of_that_machine(store: Store) -> None:
+    older, newer = START, START + timedelta(days=3)
+    url = store(
+        [
+            *make_history(machines=("box-a",), builds=("2.12.0",), start=older),
+            *make_history(machines=("box-b",), builds=("2.12.0",), start=newer, seed=1),
+        ]
+    )
+    with over(url) as app:
+        found = {
+            machine: re.search(
+                r'og:description" content="([^"]*)"', ask(app, f"/modes?machine={machine}").body.decode()
+            )[1]  # type: ignore[index]
+            for machine in ("box-a", "box-b")
+        }
+    assert f"Newest result {older:%Y-%m-%d}" in found["box-a"]
+    assert f"Newest result {newer:%Y-%m-%d}" in found["box-b"]
+
+
+@pytest.mark.parametrize("page", [page for page in Page if page is not Page.GUIDE])
+def test_title_and_preview_of_every_page_are_what_it_found(server: Starlette, page: Page) -> None:
+    body = ask(server, f"/{page.value}").body.decode()
+    said = {
+        name: html.unescape(found)
+        for name, found in re.findall(r'property="og:(title|description)" content="([^"]*)"', body)
+    }
+    title = html.unescape(re.search("<title>(.*?)</title>", body)[1])  # type: ignore[index]
+    content = asked_for(page, {})
+    assert content is not None
+    assert content.headline not in ("", PAGES[page].title)
+    assert title == said["title"] == f"{content.headline} · compilewatch"
+    assert said["description"] == where(content)
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
