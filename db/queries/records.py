@@ -86,9 +86,7 @@ def trial_record(db: Database, trial_id: str) -> Trial:
         near = _nearest(connection, trial_id.upper())
     raise NotFoundError(
         f"There is no trial {trial_id}.",
-        f"Did you mean {' or '.join(near)}?"
-        if near
-        else "See `compilewatch list runs` and the pages of the dashboard.",
+        f"Did you mean {' or '.join(near)}?" if near else "`compilewatch list trials` has the ids.",
     )
 
 

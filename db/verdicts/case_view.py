@@ -194,7 +194,9 @@ def _text(column: Column) -> Callable[[Case], str]:
             return ", ".join(f"{key} {each}" for key, each in (value or {}).items()) or MISSING
         if plain(value) is None:
             return MISSING
-        return words(_write(column, case)(value))
+        written = _write(column, case)(value)
+        # A name that people or a tool gave stays as it is, `my_models:build` too; the words are ours.
+        return written if column.label and not column.choices else words(written)
 
     return text
 

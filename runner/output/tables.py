@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.errors import ConfigError, did_you_mean, printable
 from compilewatch.db.metrics.controls import Control
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.records.trial import CacheState, StrategyKind
@@ -256,7 +256,12 @@ def cells_named(names: str) -> list[Cell]:
             known = ", ".join(METRICS)
             raise ConfigError(
                 f"--columns has no figure called {name}.",
-                f"Name some of {known}, or a column of `compilewatch list cases --json`.",
+                did_you_mean(
+                    name,
+                    CELLS,
+                    f"Name some of {known}, or a column of `compilewatch list cases --json`.",
+                    most=2,
+                ),
             )
     return [CELLS[name] for name in wanted]
 

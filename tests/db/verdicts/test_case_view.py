@@ -8,7 +8,15 @@ import pytest
 
 from compilewatch.db.columns.case import CASE_COLUMNS
 from compilewatch.db.units import MISSING
-from compilewatch.db.verdicts.case_view import DOORS, Door, case_texts, case_view, rows_of_door, with_peers
+from compilewatch.db.verdicts.case_view import (
+    CELLS,
+    DOORS,
+    Door,
+    case_texts,
+    case_view,
+    rows_of_door,
+    with_peers,
+)
 
 
 def _case(strategy: str, speedup: tuple[float, float, float], cost_ns: float) -> dict[str, Any]:
@@ -29,6 +37,14 @@ def test_a_strategy_is_set_against_default_with_the_interval_of_both() -> None:
     assert row["speedup_over_default"] == pytest.approx(1.25)
     assert row["speedup_over_default_interval"] == pytest.approx([1.10693, 1.42968], rel=1e-4)
     assert case_view(rows[0], DOORS[Door.STRATEGIES])["speedup_over_default"] is None
+
+
+def test_names_stay_as_people_wrote_them_and_words_of_ours_lose_their_underscores() -> None:
+    named = {"workload": "my_models:build", "strategy": "fast_path", "machine": "gpu_box", "os": "linux_6"}
+    ours = {"failure_kind": "out_of_memory", "timing_method": "host", "control": "same_run"}
+    case = _case("default", (1.6, 1.5, 1.7), 10e9) | named | ours
+    assert case_texts(case, [CELLS[name] for name in named]) == list(named.values())
+    assert case_texts(case, [CELLS[name] for name in ours]) == ["out of memory", "host", "same run"]
 
 
 def test_whole_and_regional_compilation_stand_in_one_row() -> None:
