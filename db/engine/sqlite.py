@@ -6,11 +6,12 @@ import os
 import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, event
 
+from compilewatch.db.engine.dialects import ENGINE_OPTIONS
 from compilewatch.db.engine.driver_errors import file_trouble
 from compilewatch.db.errors import DatabaseError
 
@@ -66,15 +67,13 @@ def require_usable_file(path: Path, *, writable: bool) -> None:
         )
 
 
-def sqlite_engine(
-    path: Path, purpose: Purpose, options: dict[str, Any], *, read_only: bool = False
-) -> Engine:
+def sqlite_engine(path: Path, purpose: Purpose, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin as `purpose` asks; it never creates the file."""
     engine = create_engine(
-        "sqlite://",
+        "sqlite+one://",
         creator=partial(_connect, _uri(path, read_only=read_only), _pragmas(purpose, read_only=read_only)),
         poolclass=NullPool if purpose == "upgrade" else QueuePool,
-        **options,
+        **ENGINE_OPTIONS,
     )
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(_BEGIN[purpose]))
     return engine
