@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.judge.policy import HistoryPolicy
 from compilewatch.db.metrics.groups import Floats, Ints
@@ -144,7 +144,7 @@ def _boundaries(
     widening = np.sqrt((1.0 + rho) / (1.0 - rho))
     difference = _medians(after) - _medians(before)
     spread = np.sqrt((_squares(before) + _squares(after)) / max(n + m - 2, 1))
-    p_here = 2.0 * special.ndtr(-np.abs(_mann_whitney_z(before, after) / widening))
+    p_here = 2.0 * scipy.special.ndtr(-np.abs(_mann_whitney_z(before, after) / widening))
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where(spread > 0, np.abs(difference) / (spread * widening), math.inf)
     columns = (

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.columns.metrics import ASKED_METRICS, higher_is_better
 from compilewatch.db.judge.policy import Policy
@@ -273,7 +273,7 @@ def _by_runs(evidence: Evidence, tried: Bools) -> Bools:
 def _visible(test: TTest, p_value: Floats, minimum_effect: Floats) -> Floats:
     """The log change of this p, no less than the smallest that counts; NaN where nothing can be tested."""
     known = test.df > 0
-    quantile = special.stdtrit(np.where(known, test.df, 1.0), 1.0 - p_value / 2.0)
+    quantile = scipy.special.stdtrit(np.where(known, test.df, 1.0), 1.0 - p_value / 2.0)
     visible: Floats = np.maximum(quantile * test.standard_error, np.log1p(minimum_effect))
     return np.where(known, visible, np.nan)
 

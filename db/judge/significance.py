@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 # Variances of many cases shrunk towards what the cases have in common, and the t-test built on them.
 #
@@ -50,8 +50,8 @@ def trigamma_inverse(y: ArrayLike) -> Floats:
     target = np.atleast_1d(np.asarray(y, dtype=np.float64))
     x = 0.5 + 1.0 / target
     for _ in range(50):
-        trigamma = special.polygamma(1, x)
-        step = trigamma * (1.0 - trigamma / target) / special.polygamma(2, x)
+        trigamma = scipy.special.polygamma(1, x)
+        step = trigamma * (1.0 - trigamma / target) / scipy.special.polygamma(2, x)
         x = x + step
         if np.max(-step / x) < 1e-10:
             break
@@ -74,15 +74,15 @@ def fit_prior(variance: Floats, df: Floats, df_limit: float) -> Prior:
     half = df / 2.0
     # A variance of exactly zero (identical values) has no logarithm; limma offsets it in the same way.
     floor = max(1e-5 * float(np.median(variance)), np.finfo(np.float64).tiny)
-    log_variance = np.log(np.maximum(variance, floor)) - special.digamma(half) + np.log(half)
+    log_variance = np.log(np.maximum(variance, floor)) - scipy.special.digamma(half) + np.log(half)
     mean = float(np.mean(log_variance))
-    excess = float(np.var(log_variance, ddof=1) - np.mean(special.polygamma(1, half)))
+    excess = float(np.var(log_variance, ddof=1) - np.mean(scipy.special.polygamma(1, half)))
     limit = min(df_limit, float(np.sum(df)))
     if excess <= 0.0:
         # No more spread than chance gives: one variance for all, best estimated by pooling (as limma does).
         return Prior(limit, max(float(np.average(variance, weights=df)), floor))
     prior_df = 2.0 * float(trigamma_inverse(excess)[0])
-    scale = float(np.exp(mean + special.digamma(prior_df / 2.0) - np.log(prior_df / 2.0)))
+    scale = float(np.exp(mean + scipy.special.digamma(prior_df / 2.0) - np.log(prior_df / 2.0)))
     return Prior(min(prior_df, limit), scale)
 
 
@@ -122,7 +122,7 @@ def moderate(
     own = np.where(df > 0, variance, np.nan)
     weights = np.full_like(shrunk, 1.0 - prior.df / df_limit)
     if prior.df > 0 and prior.variance > 0:
-        upper_tail = special.fdtrc(np.maximum(df, 1.0), prior.df, own / prior.variance)
+        upper_tail = scipy.special.fdtrc(np.maximum(df, 1.0), prior.df, own / prior.variance)
         weights[upper_tail < outlier_level] = 1.0
     used = np.fmax(shrunk + weights * np.nan_to_num(np.maximum(own - shrunk, 0.0)), floor)
     used = np.where(prior.df + df > 0, used, np.nan)
@@ -149,7 +149,7 @@ def t_test(
         denominator = within**2 / moderated.df + np.square(extra_variance) / extra_df
         df = np.where(np.asarray(extra_variance) > 0, total**2 / denominator, moderated.df)
         error = np.sqrt(total)
-        p_value = 2.0 * special.stdtr(df, -np.abs(difference / error))
+        p_value = 2.0 * scipy.special.stdtr(df, -np.abs(difference / error))
     testable = np.isfinite(difference) & np.isfinite(error) & (moderated.df > 0)
     return TTest(
         difference=difference,
@@ -185,8 +185,8 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
     """p of the two one-sided tests that |log ratio| >= log(1 + margin) (Schuirmann 1987): the larger one."""
     bound = np.log1p(margin)
     with np.errstate(invalid="ignore", divide="ignore"):
-        above = special.stdtr(test.df, -(test.difference + bound) / test.standard_error)
-        below = special.stdtr(test.df, (test.difference - bound) / test.standard_error)
+        above = scipy.special.stdtr(test.df, -(test.difference + bound) / test.standard_error)
+        below = scipy.special.stdtr(test.df, (test.difference - bound) / test.standard_error)
     result: Floats = np.maximum(above, below)
     return result
 
@@ -212,12 +212,12 @@ def relative_changes(differences: Floats) -> Floats:
 
 def _half_width(test: TTest, confidence: Floats | float) -> Floats:
     with np.errstate(invalid="ignore"):
-        half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
+        half = scipy.special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
     return np.where(test.df < FEWEST_DF, np.nan, half)
 
 
 def power_quantile(power: float) -> float:
-    return float(special.ndtri(power))
+    return float(scipy.special.ndtri(power))
 
 
 def trials_needed(cv: Floats | float, effect: Floats | float, z_power: float = Z_POWER) -> NDArray[np.int64]:

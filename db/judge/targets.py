@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pandas as pd
+import scipy
 from pandas import DataFrame
-from scipy import special
 
 from compilewatch.db.judge.change_points import autocorrelation
 from compilewatch.db.judge.policy import Policy, Target
@@ -123,8 +123,8 @@ def _trend_p(x: Floats, log_y: Floats, slope: float, policy: Policy) -> float:
     half = len(residual) // 2
     rho = autocorrelation(residual[:half], residual[half:], policy.history.autocorrelation_limit)
     p_value = float(stats.kendalltau(x, log_y).pvalue)
-    z = float(-special.ndtri(p_value / 2.0)) * math.sqrt((1.0 - rho) / (1.0 + rho))
-    return 2.0 * float(special.ndtr(-z))
+    z = float(-scipy.special.ndtri(p_value / 2.0)) * math.sqrt((1.0 - rho) / (1.0 + rho))
+    return 2.0 * float(scipy.special.ndtr(-z))
 
 
 def _no_forecast(reason: str, slope: float | None = None, p_value: float | None = None) -> Forecast:

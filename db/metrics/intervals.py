@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints
 
@@ -45,7 +45,7 @@ class Means:
 
 def t_quantile(df: Ints | Floats | float) -> Floats:
     """The quantile of Student's t that half of an interval of `LEVEL` reaches to."""
-    quantile: Floats = np.asarray(special.stdtrit(df, (1 + LEVEL) / 2), dtype=np.float64)
+    quantile: Floats = np.asarray(scipy.special.stdtrit(df, (1 + LEVEL) / 2), dtype=np.float64)
     return quantile
 
 

@@ -159,6 +159,13 @@ def test_commands_start_without_torch_and_streamlit() -> None:
     assert not loaded & {"torch", "streamlit"}
 
 
+def test_what_judges_nothing_starts_without_the_functions_of_scipy() -> None:
+    """A fifth of a second, which `list` and `db check` would wait for as well."""
+    loaded = loaded_by("import compilewatch.db.judge.decide, compilewatch.runner.cli.stored.listing")
+    assert "scipy" in loaded
+    assert "scipy.special" not in loaded
+
+
 def test_arithmetic_imports_nothing_that_reads_or_writes() -> None:
     files = [p for p in room_files("db") if p.as_posix().startswith(PURE)]
     wrong = [

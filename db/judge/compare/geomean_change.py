@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.judge.compare.judge_sides import Judged
 from compilewatch.db.judge.decide import Evidence
@@ -81,7 +81,7 @@ def latency_change(
         shared = float(np.sum(share * evidence.run_scale[used] * evidence.run_variance[used]))
         df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(evidence.run_df[used])))
         if df >= FEWEST_DF:
-            half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
+            half = float(scipy.special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
     return LatencyChange(
         cases=len(x),
         workloads=len(sums),

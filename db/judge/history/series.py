@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import scipy
 from pandas import DataFrame
-from scipy import special
 
 from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
 from compilewatch.db.judge.change_points import (
@@ -71,8 +71,8 @@ def drift_from_reference(
     total = float(np.mean(y[newest]) - np.mean(y[pinned]))
     slow = float(np.mean(plain[newest]) - np.mean(plain[pinned]))
     error = _error(plain, pinned, newest, policy)
-    p_value = 2.0 * float(special.ndtr(-abs(slow) / error))
-    half = float(special.ndtri(0.5 + policy.confidence / 2.0)) * error
+    p_value = 2.0 * float(scipy.special.ndtr(-abs(slow) / error))
+    half = float(scipy.special.ndtri(0.5 + policy.confidence / 2.0)) * error
     verdict = decide_drift(metric, slow, half, p_value, policy)
     against = "the reference build" if reference.any() else "the oldest points"
     return Drift(

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.judge.decide import Evidence
 from compilewatch.db.judge.policy import Policy
@@ -219,7 +219,7 @@ def _scatter(prior: Prior, *, of_gpu: bool) -> float:
     """
     if prior.df <= 0:
         return np.nan
-    return prior.variance * (prior.df / float(special.chdtri(prior.df, 0.95)) if of_gpu else 1.0)
+    return prior.variance * (prior.df / float(scipy.special.chdtri(prior.df, 0.95)) if of_gpu else 1.0)
 
 
 def _merged(classes: Ints, by_class: dict[int, Evidence]) -> Evidence:

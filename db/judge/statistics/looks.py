@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.metrics.groups import Floats, Ints
 
@@ -65,4 +65,4 @@ def trials_to_equal(error: float, trials: int, margin: float, level: float) -> i
 
 def _quantile(trials: Ints | int, level: Floats | float) -> Any:
     """Of Student's t between two sides of so many trials each: two-sided at `level`."""
-    return special.stdtrit(2.0 * np.asarray(trials) - 2.0, 1.0 - np.asarray(level) / 2.0)
+    return scipy.special.stdtrit(2.0 * np.asarray(trials) - 2.0, 1.0 - np.asarray(level) / 2.0)

@@ -23,7 +23,7 @@ from enum import StrEnum
 from statistics import fmean
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.significance import FEWEST_DF, Moderated, moderate
@@ -60,7 +60,7 @@ class Difference:
         """One-sided p of being no more than `bound`."""
         if not self.error:
             return 0.0 if self.value > bound else 1.0
-        return float(special.stdtr(self.df, (bound - self.value) / self.error))
+        return float(scipy.special.stdtr(self.df, (bound - self.value) / self.error))
 
 
 class Race:
@@ -131,7 +131,7 @@ class Race:
         self.faster.discard(name)
         tested = self._difference(name, self._eager)
         if tested is not None and name != self._eager and self._counted(self._eager) >= FEWEST:
-            half = float(special.stdtrit(tested.df, 1.0 - level)) * tested.error
+            half = float(scipy.special.stdtrit(tested.df, 1.0 - level)) * tested.error
             self._at_look[name] = tested.value - half, tested.value + half
             if tested.value + half < 0.0:
                 self.faster.add(name)
@@ -210,7 +210,7 @@ class Race:
             n = self.trials(name) + more
             level = self._level / (len(self._names) - 1) * float(share_of_look(np.array(n - 1)))
             factor = math.sqrt(max(self.trials(name), 1) / n)
-            if float(special.stdtrit(tested.df + more, 1.0 - level)) * tested.error * factor <= gap:
+            if float(scipy.special.stdtrit(tested.df + more, 1.0 - level)) * tested.error * factor <= gap:
                 return more
         return None
 

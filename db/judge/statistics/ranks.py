@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from compilewatch.db.judge.modes import TwoModes, two_modes_of_each
 from compilewatch.db.judge.policy import Policy
@@ -90,5 +90,5 @@ def with_run_noise(test: RankTest, variance: float) -> RankTest:
     if variance == 0.0:
         return test
     error = math.sqrt(test.error**2 + variance)
-    p_value = 2.0 * float(special.ndtr(-abs(test.shift) / error))
+    p_value = 2.0 * float(scipy.special.ndtr(-abs(test.shift) / error))
     return RankTest(test.shift, error, max(test.p_value, p_value))
