@@ -46,7 +46,11 @@ def in_this_process(*arguments: str, cwd: Path, **extra: str) -> subprocess.Comp
 
     What a process that the command starts writes itself is not in it.
     """
-    said, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
+    # As `main` has its streams.
+    said, complained = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", newline="\n")
+        for _ in range(2)
+    )
     wanted = environment(**extra)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd)

@@ -12,7 +12,7 @@ from compilewatch.dashboard.links.links import MODELS, Link, Page, beside
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.db.columns.metrics import HISTORY_METRICS
 from tests.builders import MS, START, make_failure, make_history, make_trial
-from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
+from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, selector, texts
 
 
 def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> None:
@@ -140,7 +140,14 @@ def test_what_changed_most_is_shown_first_and_chosen(store: Store) -> None:
     assert "Opened on the largest judged change since torch 2.12.0; 1 more workload below." in over_time
 
 
+@pytest.fixture(scope="module")
+def two_builds_url(store_once: Store) -> str:
+    return store_once(make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+
+
 @pytest.mark.parametrize("metric", HISTORY_METRICS)
-def test_every_figure_with_a_history_is_drawn_or_said_to_be_unknown(store: Store, metric: str) -> None:
-    store(make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+def test_every_figure_with_a_history_is_drawn_or_said_to_be_unknown(
+    two_builds_url: str, monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    monkeypatch.setenv(DATABASE, two_builds_url)
     opened(Link(page=Page.WORKLOAD, focus="mlp", metric=metric))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +24,22 @@ TRIALS = [
     make_imported(),
     make_timed(),
 ]
+
+
+@pytest.fixture
+def filled_url(sqlite_url: str, _filled: Path) -> str:
+    """A database of `TRIALS` to damage."""
+    shutil.copyfile(_filled, sqlite_url.removeprefix("sqlite:///"))
+    return sqlite_url
+
+
+@pytest.fixture(scope="module")
+def _filled(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "filled.db"
+    shutil.copyfile(_sqlite_template, path)
+    with open_database(f"sqlite:///{path}") as database:
+        save_trials(database, TRIALS)
+    return path
 
 
 def test_a_sound_database_has_no_damage(database: Database) -> None:
@@ -80,15 +97,12 @@ def test_a_sound_database_has_no_damage(database: Database) -> None:
         ("UPDATE trial SET started_at = 'yesterday'", "started_at of 16 rows of trial cannot be read"),
     ],
 )
-def test_damage_is_named(statement: str, what: str, sqlite_url: str) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, TRIALS)
+def test_damage_is_named(statement: str, what: str, filled_url: str) -> None:
     # As from outside: a program of ours could not, the references are enforced.
-    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+    with closing(sqlite3.connect(filled_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("PRAGMA foreign_keys=OFF")
         connection.execute(statement)
-    connection.close()
-    with open_database(sqlite_url, read_only=True) as database:
+    with open_database(filled_url, read_only=True) as database:
         found = find_damage(database)
     assert any(what in damage.what for damage in found), found
     ways_out = ("compilewatch db restore", "compilewatch db remove-trials", "Check again")
@@ -104,10 +118,8 @@ def test_damage_is_found_on_postgresql_too(request: pytest.FixtureRequest) -> No
         assert len(find_damage(database)) == 2
 
 
-def test_a_damaged_page_is_found(sqlite_url: str) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, TRIALS)
-    overwrite_page(Path(sqlite_url.removeprefix("sqlite:///")), "ix_run_request_state_priority_asked_at")
-    with open_database(sqlite_url, read_only=True) as database:
+def test_a_damaged_page_is_found(filled_url: str) -> None:
+    overwrite_page(Path(filled_url.removeprefix("sqlite:///")), "ix_run_request_state_priority_asked_at")
+    with open_database(filled_url, read_only=True) as database:
         (found,) = find_damage(database)
     assert found.what.startswith("The file is damaged")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,27 +61,31 @@ ASCII = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": 
 QUICK = "import torch\n\n\ndef build():\n    return (lambda x: x + 1), (torch.ones(8),)\n"
 
 
-@pytest.mark.parametrize("terminal", [{}, ASCII], ids=["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    ("terminal", "typed"), [({}, in_this_process), (ASCII, compilewatch)], ids=["utf-8", "ascii"]
+)
 def test_neither_the_name_of_a_folder_nor_an_ascii_terminal_is_a_defect(
-    tmp_path: Path, terminal: dict[str, str]
+    tmp_path: Path, terminal: dict[str, str], typed: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     """A folder made under an older encoding, whose name is not UTF-8."""
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     folder.mkdir()
     (folder / "quick.py").write_text(QUICK)
     copy = os.fsdecode(b"monday\xe9.db")
+    words = ("run", "-w", "quick:build", "-s", "eager", "--trials", "1")
+    measured = compilewatch(*words, cwd=folder, **terminal)
+    assert measured.returncode == 0, measured.stderr
     for command in (
-        ["run", "-w", "quick:build", "-s", "eager", "--trials", "1"],
         ["break-even"],
         ["list", "workloads"],
         ["db", "backup", copy],
         ["db", "restore", copy, "--db", "sqlite:///restored.db", "--yes"],
         ["db", "check"],
     ):
-        said = compilewatch(*command, cwd=folder, **terminal)
+        said = typed(*command, cwd=folder, **terminal)
         assert said.returncode == 0, said.stderr
     for command in (["doctor", "--json"], ["break-even", "--json"]):
-        said = compilewatch(*command, cwd=folder, **terminal)
+        said = typed(*command, cwd=folder, **terminal)
         assert said.stdout.isascii() or not terminal
         assert json.loads(said.stdout), said.stderr
 
