@@ -37,7 +37,7 @@ def drawn_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., None]],
 
 def test_few_pages_are_drawn_at_once(drawn_by: Callable[[Callable[..., None]], None]) -> None:
     """All others wait without taking turns at the interpreter with the event loop, and none is forgotten."""
-    counting = Lock()
+    counting, full = Lock(), Event()
     now, most, drawn = 0, 0, 0
 
     def draw(*_: object) -> None:
@@ -45,6 +45,9 @@ def test_few_pages_are_drawn_at_once(drawn_by: Callable[[Callable[..., None]], N
         with counting:
             now, drawn = now + 1, drawn + 1
             most = max(most, now)
+            if now == AT_ONCE:
+                full.set()
+        assert full.wait(PATIENCE_S)
         time.sleep(0.1)
         with counting:
             now -= 1

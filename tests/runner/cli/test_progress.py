@@ -3,7 +3,6 @@
 import contextlib
 import io
 import sys
-import time
 from datetime import timedelta
 
 import pytest
@@ -15,6 +14,10 @@ from compilewatch.runner.cli import front, silence
 from compilewatch.runner.output.progress import LineProgress, TimeLeft, UnderWay
 from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
+from tests.runner.fleet_processes import wait_until
+
+SILENT_S = 60
+"""Longer than a busy machine lets a thread wait."""
 
 
 def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,16 +47,18 @@ def test_builds_that_take_turns_are_named(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_takes_long_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ""
+
+    def is_said(text: str) -> bool:
+        nonlocal said
+        said += capsys.readouterr().err
+        return text in said
+
     with UnderWay("asking the interpreter for its torch", silent_s=0.05) as under_way:
-        time.sleep(0.3)
+        wait_until(lambda: is_said("\nasking the interpreter for its torch, "), SILENT_S, "it is silent")
         under_way.now("compiling")
-        time.sleep(0.3)
-    said = capsys.readouterr()
-    first, *further = said.err.splitlines()
-    assert said.out == ""
-    assert first == "Asking the interpreter for its torch ..."
-    assert further[0].startswith("asking the interpreter for its torch, ")
-    assert further[-1].startswith("compiling, ")
+        wait_until(lambda: is_said("\ncompiling, "), SILENT_S, "it is silent")
+    assert said.startswith("Asking the interpreter for its torch ...\n")
 
 
 WHO_NOBODY_WAITS_FOR = {"schedule", "request", "worker"}
@@ -74,14 +79,15 @@ def test_no_command_that_measures_is_silent_for_long(
     monkeypatch.setattr(silence, "FIRST_S", 0.1)
     monkeypatch.setattr(silence, "LONGEST_S", 0.2)
 
+    stream = io.StringIO()
+
     def measures(_arguments: object, **_options: object) -> int:
-        time.sleep(0.5)
+        wait_until(lambda: "begins" in stream.getvalue(), SILENT_S, "it is silent")
         print("a figure")
-        time.sleep(1.5)
+        wait_until(lambda: " s so far\n" in stream.getvalue(), SILENT_S, "it is silent")
         return 0
 
     monkeypatch.setattr(app_module, "app", measures)
-    stream = io.StringIO()
     with contextlib.redirect_stderr(stream):
         with pytest.raises(SystemExit, match="0"):
             front.main([name])
