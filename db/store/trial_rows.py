@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from statistics import stdev
+from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,6 +190,12 @@ def _refusals(compiler: CompilerFacts | None) -> dict[str, int | None]:
     }
 
 
+def _standard_deviation(samples: list[int]) -> float:
+    """In whole numbers until the quotient: as exact as `statistics.stdev`, in a tenth of its time."""
+    n, total = len(samples), sum(samples)
+    return math.sqrt((n * sum(map(mul, samples, samples)) - total * total) / (n * (n - 1)))
+
+
 def _latencies(trial: Trial, ascending: dict[str, list[int]]) -> dict[str, Any]:
     """From the array that is the headline where there is one, else from the summary an imported result
     brought along."""
@@ -208,7 +214,7 @@ def _latencies(trial: Trial, ascending: dict[str, list[int]]) -> dict[str, Any]:
         "latency_ns": median,
         "latency_p95_ns": p95,
         "latency_p99_ns": p99,
-        "latency_sd_ns": stdev(own) if len(own) > 1 else None,
+        "latency_sd_ns": _standard_deviation(own) if len(own) > 1 else None,
         "samples": samples,
         "control_latency_ns": control,
         "control_samples": len(eager) or None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from statistics import stdev
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConflictError, NotFoundError
@@ -17,6 +19,7 @@ from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import FailureKind, Trial, parse_trial
 from compilewatch.db.store.trials import end_run, save_trial, save_trials, start_run
+from compilewatch.db.tables.trials import TRIAL
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 from tests.few_examples import FEW
 from tests.record_strategies import trials
@@ -47,6 +50,15 @@ def test_numbers_keep_their_type_and_value(database: Database) -> None:
     assert {name: repr(value) for name, value in found.items()} == {
         name: repr(value) for name, value in options.items()
     }
+
+
+def test_the_spread_of_samples_is_that_of_an_exact_sum(sqlite_database: Database) -> None:
+    """Of long times that are nearly alike a sum of squares in floats has lost all of it."""
+    samples = [2**50 + each for each in (0, 3, 1, 7, 4)]
+    save_trial(sqlite_database, make_trial(samples_ns=samples))
+    assert sqlite_database.scalars(select(TRIAL.c.latency_sd_ns)) == [
+        pytest.approx(stdev(samples), rel=1e-15)
+    ]
 
 
 def test_a_power_limit_of_minus_zero_is_zero_and_the_same_machine(database: Database) -> None:
