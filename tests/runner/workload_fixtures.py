@@ -66,6 +66,11 @@ def relu_function():
     return Built(lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),), "function")
 
 
+def transposed():
+    """Which Inductor compiles without a kernel, and so without g++."""
+    return Built(torch.t, (torch.ones(8, 4),), "function")
+
+
 def batched_product(size=64):
     """For which Inductor has a C++ kernel beside torch's own, also where neither factor is constant."""
     torch.manual_seed(0)

@@ -175,7 +175,7 @@ def test_a_count_is_read_only_where_nothing_was_missed(monkeypatch):
 
 PLAIN_SCRIPT = """
 import torch
-torch.compile(torch.relu)(torch.ones(8))
+torch.compile(torch.t)(torch.ones(8, 4))
 print(torch._inductor.config.compile_threads)
 """
 
@@ -193,7 +193,7 @@ def test_it_compiles_with_the_threads_that_a_plain_script_has(default):
 
 def test_a_strategy_may_say_with_how_many_threads_it_compiles():
     options = {"compile_threads": 3}
-    trial = measure("relu_function", compiled("inductor", options=options), task="function")
+    trial = measure("transposed", compiled("inductor", options=options), task="function")
     assert trial.compiler.compile_threads == 3
     assert trial.build.settings["compile_threads"] == affinity.compile_threads()
 
