@@ -26,6 +26,7 @@ _STATED_BY = {
 _STATED_BY |= {f"{name}_{unit}": name for name in ("peak", "eager_peak") for unit in BYTES_OF_UNITS}
 _CALLED = re.compile(r"[^a-z0-9]+")
 _BRACKETS = str.maketrans("[]", "()")
+_PLAIN = {"workload", "strategy", "batch_size", "dtype", *_STATED_BY}
 FIELDS: tuple[str, ...] = (*_OTHERS, *FACTS, *_STATED_BY)
 
 
@@ -127,11 +128,11 @@ def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) 
 
 
 def _own(names: Iterable[str]) -> dict[str, str]:
-    """Field by the columns that are called so, also as "Latency (ms)" or "Batch size"."""
+    """Field by the columns that are called so; of what can mean little else also as "Latency (ms)"."""
     named = list(names)
     alike = {_CALLED.sub("_", name.lower()).strip("_"): name for name in reversed(named)}
     exact = {name: name for name in named if is_field(name)}
-    return {field: column for field, column in alike.items() if field in FIELDS} | exact
+    return {field: column for field, column in alike.items() if field in _PLAIN} | exact
 
 
 def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:

@@ -132,19 +132,19 @@ _LENGTHS = {
 def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """The one result of a file, of a cancelled run no figure. Raises RecordError naming file and field."""
     document = json_document(file)
-    config = document.part("input_config").data
-    rate = _number(document, config, "request_rate", "rate")
-    at_once = _number(document, config, "concurrency", "session_concurrency")
+    told: _Arguments = dict(reversed(list(_arguments(document.part("input_config").data))))
+    rate = _number(document, told, "request_rate", "rate")
+    at_once = _number(document, told, "concurrency", "session_concurrency")
     # The first releases of aiperf had them in a part of their own.
     metrics = document.part("records") if isinstance(document.data.get("records"), dict) else document
     figures = dict(_statistics(metrics))
     if rate:
         figures["request_rate"] = rate
     cancelled = FailureKind.CANCELLED if document.flag("was_cancelled") else None
-    model = _first(config, ("model", "model_names", "models"))
+    model = next((told[key] for key in ("model", "model_names", "models") if key in told), None)
     sizes: dict[str, int] = {}
     for size, (keys, metric) in _LENGTHS.items():
-        length = _number(document, config, *keys) or metrics.part(metric).number("avg")
+        length = _number(document, told, *keys) or metrics.part(metric).number("avg")
         if length:
             sizes[size] = length_of(metrics.whole(metric, length * 1_000) / 1_000)
     result = _result(
@@ -166,7 +166,7 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
 def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
     """Every figure by the name that vLLM gives it, others by their own."""
     for name, value in document.data.items():
-        if not (isinstance(value, dict) and isinstance(value.get("unit"), str) and "avg" in value):
+        if not (isinstance(value, dict) and isinstance(value.get("unit"), str)):
             continue
         metric = document.part(name)
         of = _TIMES.get(name)
@@ -177,40 +177,33 @@ def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
                 yield f"{called}_{of}_ms" if scale else own, figure * (scale or 1.0)
 
 
-def _number(document: Fields, config: object, *keys: str) -> float | None:
-    """The first number above 0 under one of `keys` in the arguments; None without any."""
-    found = _first(config, keys)
-    is_number = isinstance(found, int | float) and found > 0
-    return Fields(document.place, {keys[0]: found}, "input_config").number(keys[0]) if is_number else None
+_Arguments = dict[str, int | float | str]
 
 
-def _first(value: object, keys: tuple[str, ...]) -> int | float | str | None:
-    """The first number or text under one of `keys`, wherever it stands in the arguments; None without any."""
+def _arguments(value: object, name: str = "") -> Iterator[tuple[str, int | float | str]]:
+    """What the command was told, by name and the nearest first, without phases of warm-up. Entries of a list,
+    what has a name and what is a mean have the name of what holds them.
+    """
     if isinstance(value, list):
-        value = dict(enumerate(value))
-    if not isinstance(value, dict):
-        return None
-    own = next((leaf for key in keys if (leaf := _leaf(value.get(key))) is not None), None)
-    if own is not None:
-        return own
-    parts = (part for key, part in value.items() if not _is_warm_up(key, part))
-    return next((found for part in parts if (found := _first(part, keys)) is not None), None)
+        for each in value:
+            yield from _arguments(each, name)
+    elif isinstance(value, dict) and not _is_warm_up(name, value):
+        for key, part in sorted(value.items(), key=lambda each: isinstance(each[1], dict | list)):
+            yield from _arguments(part, name if key in ("name", "items", "mean") else key)
+    elif isinstance(value, int | float | str) and value != "":
+        yield name, value
 
 
-def _is_warm_up(key: object, part: object) -> bool:
+def _is_warm_up(key: str, phase: Mapping[str, Any]) -> bool:
     """Whether a part of the arguments is of a phase before the one that is measured."""
-    phase = part if isinstance(part, dict) else {}
     names = (key, phase.get("name"), phase.get("phase"))
     return bool(phase.get("exclude_from_results")) or any("warmup" in str(name).lower() for name in names)
 
 
-def _leaf(value: object) -> int | float | str | None:
-    """A number or a text; of a list that of its first entry, of an object its name, of lengths their mean."""
-    if isinstance(value, list):
-        return _leaf(value[0]) if value else None
-    if isinstance(value, dict):
-        return _leaf(value.get("name", value.get("items", value.get("mean"))))
-    return value if isinstance(value, int | float | str) and value != "" else None
+def _number(document: Fields, arguments: _Arguments, *keys: str) -> float | None:
+    """The first number above 0 under one of `keys`; None without any. Raises RecordError for a text."""
+    told = Fields(document.place, arguments, "input_config")
+    return next((number for key in keys if (number := told.number(key)) and number > 0), None)
 
 
 # trtllm-bench: a report of one load.

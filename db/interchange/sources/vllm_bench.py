@@ -51,10 +51,10 @@ _SIZES = (
     *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "max_concurrency"),
 )
 _RAMP = ("ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps")
-_WORDS = ("quantization", "kv_cache_dtype", "dataset_name", "request_rate", "burstiness", *_RAMP)
+_WORDS = ("backend", "quantization", "kv_cache_dtype", "dataset_name", "request_rate", "burstiness", *_RAMP)
 _SGLANG = "median_e2e_latency_ms"
 _UNSET = (None, "", "auto", False)
-_USUAL = {"burstiness": 1.0}
+_USUAL = {"burstiness": (1.0,), "request_rate": (UNLIMITED,), "backend": ("vllm", "openai", "openai-comp")}
 # What a sweep overrides and another fact tells, or what tells no case apart.
 _TOLD = {
     *("enforce_eager", "dtype", "model", "served_model_name", "_benchmark_name", "label", "seed"),
@@ -77,9 +77,11 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     for document in json_documents(file, unlimited=UNLIMITED):
         if (document.number("run_number") or 0) < 0:
             raise RecordError(f"{file.shown}: is a warm-up of a sweep.", "Import the run=N.json beside it.")
-        if "error_type" in document.data:
+        # Metadata of a server's result may have any name.
+        known = () if "request_throughput" in document.data else document.data
+        if "error_type" in known:
             yield _failed_run(document, file, options)
-        elif "run_name" in document.data:
+        elif "run_name" in known:
             yield _one_batch(document, file, options)
         else:
             yield _result(document, file, options)
@@ -150,6 +152,8 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
             sizes[key] = size
     words.pop("request_rate", None)  # `load_words` says it
     backend = document.text("backend") if _SGLANG in document.data else None
+    if backend:
+        words.pop("backend", None)
     load = load_words(rate_of(document), document.number("max_concurrency"))
     described = [load, *(f"{key.removesuffix('_name')} {word}" for key, word in sorted(words.items()))]
     kind = ", ".join(filter(None, (f"{backend or ''} {kind_of(values)}".strip(), *described)))
@@ -166,6 +170,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         item="token" if "latency" not in values else None,
         items_per_iteration=1.0 if "latency" not in values else None,
         failure=failure,
+        label=document.text("label") or document.text("tag"),
         parts={}
         if failure
         else parts(document, values, arguments, options) | {"samples_ns": _samples(document, values)},
@@ -224,7 +229,7 @@ def settings(arguments: Fields) -> tuple[dict[str, int], dict[str, str]]:
     words = {
         key: arguments.storable(key, str(data[key]), 60)
         for key in _WORDS
-        if isinstance(data.get(key), str | int | float) and data[key] not in (*_UNSET, "inf", _USUAL.get(key))
+        if isinstance(data.get(key), str | int | float) and data[key] not in (*_UNSET, *_USUAL.get(key, ()))
     }
     return {key: size for key, size in sizes.items() if size is not None}, words
 

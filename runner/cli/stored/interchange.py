@@ -335,7 +335,8 @@ def _print_files(report: ImportReport, writing: Writing) -> None:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
         replaced = f" in place of {count(file.removed)}" if file.removed else ""
-        outcome = f"{verb} {plural(file.new, 'trial')}{replaced}{known}"
+        failed = f", {count(file.failed_trials)} failed" if file.failed_trials and not file.known else ""
+        outcome = f"{verb} {plural(file.new, 'trial')}{failed}{replaced}{known}"
         if writing is Writing.REMOVE:
             nothing = "" if file.removed else ": with these options it brought none that is stored"
             outcome = f"{takes} {plural(file.removed, 'trial')}{nothing}"

@@ -300,6 +300,7 @@ MORE: dict[Format, tuple[Files, ...]] = {
         served(median_tpot_ms=None),
         served(median_tpot_ms=None, mean_tpot_ms=None),
         served(median_tpot_ms=None, mean_tpot_ms=None, median_e2el_ms=None),
+        served(backend="tgi"),
         served(burstiness=0.5, run_number=0, enforce_eager=True, max_num_seqs=32),
         served(ramp_up_strategy="linear", ramp_up_start_rps=1, run_number=0, compilation_config={"mode": 3}),
         {"t.json": '{"elapsed_time": 2.0, "num_requests": 8, "tokens_per_second": 4000.0}'},

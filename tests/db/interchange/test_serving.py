@@ -425,6 +425,19 @@ def test_means_of_lengths_that_differ_by_a_token_are_one_case(
     assert (first.workload == second.workload) is others
 
 
+def test_another_server_is_another_case_and_a_label_names_the_run(tmp_path: Path) -> None:
+    backends = ("openai", "vllm", "tgi", "tensorrt-llm")
+    results = [served(4.0, 9.5, backend=each, label=f"of {each}", run_name="x") for each in backends]
+    trials = read_told(write(tmp_path, *results))
+    assert [each.workload.name.partition("/s")[2] for each in trials] == [
+        "",
+        "",
+        ", backend tgi",
+        ", backend tensorrt-llm",
+    ]
+    assert [each.label for each in trials] == [f"of {each}" for each in backends]
+
+
 def test_latency_without_the_list_of_calls(tmp_path: Path) -> None:
     result = {"avg_latency": 1.2, "latencies": [], "percentiles": {"50": 1.15, "99": 1.5}}
     trial, summary = the(write(tmp_path, result), workload="acme/L")

@@ -60,6 +60,7 @@ def test_a_look_makes_no_database(folder: Path) -> None:
 def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(make_trial(failure="timeout").to_json())
     looked = in_this_process("import", "t.jsonl", "--dry-run", cwd=tmp_path)
+    assert looked.stdout.startswith("t.jsonl (trial) would bring 1 trial, 1 failed.\n")
     assert "bert-base / default on NVIDIA H200, torch 2.13.0, bfloat16, batch 8: timeout" in looked.stdout
 
 
