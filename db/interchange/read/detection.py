@@ -207,9 +207,9 @@ def _table_like(columns: set[str]) -> str | None:
         return (
             "looks like the accuracy that torch-xpu-ops expects, by dtype and without times; it is not read"
         )
-    if {"Metric", "avg", "p99"} <= columns or {"Timeslice", "Metric", "Stat"} <= columns:
+    if {"Metric", "avg", "min", "max", "p99"} <= columns or {"Timeslice", "Metric", "Stat"} <= columns:
         return "is the table of genai-perf or aiperf, which repeats the JSON beside it without the load"
-    if {"Endpoint", "Metric"} <= columns:
+    if {"Endpoint", "Metric"} <= columns and columns & {"Type", "GPU_Index"}:
         return "looks like metrics of a server, as aiperf collects them"
     if {"Compiler"} < columns <= {"Compiler", *_DYNAMO_SUITES}:
         return "looks like means over many models, of benchmarks/dynamo/runner.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import threading
 import time
@@ -14,7 +15,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read import process
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.formats import JOB_READERS, Format
 from compilewatch.db.interchange.read.importing import import_paths, import_uploads
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
@@ -50,21 +51,46 @@ class Watched(process.ReadingProcess):
         return begun
 
 
-def bombs(folder: Path) -> dict[str, Path]:
-    """The worst of every format within the limits of size, a few hundred kB packed."""
-    lists = b"[" + b"[],[[]],{}," * 2_500_000 + b"0]"
-    tabs = b"".join([artifact("dynamo_graph_break_reason", "").encode(), b"\t\n" * 8_000_000])
-    texts = {
-        "oss.json": b'[{"metric": {"name": "a", "benchmark_values": ' + lists + b"}}]",
-        "pytest.json": b'{"machine_info": {}, "commit_info": {}, "benchmarks": ' + lists + b"}",
-        "table.csv": b"workload,latency_ms\n" + b'"' + b"x" * 2**24,
-        "dynamo.csv": b"name,speedup,abs_latency\n" + b"," * 2**24,
-        "data.js": b"window.BENCHMARK_DATA = " + lists,
-        "dedicated_log_torch_trace_b.log": tabs,
-    }
+LISTS = b"[],[[]],{},"
+LINE_BYTES, WIDE = 15 * 2**20, 2**24 - 2**12
+
+
+def bomb(format: Format) -> bytes:
+    """A good beginning, and then the most that the limits of size let in; packed a few hundred kB."""
+    text = next(iter(TINY[format].values())).encode()
+    if format in JOB_READERS:
+        return text + b"\t\n" * 8_000_000
+    if text.lstrip()[:1] not in (b"{", b"[") or format is Format.TORCH_COMPARE:
+        line = text.splitlines(keepends=True)[-1]
+        return text + line.rstrip() + b"," * (WIDE // 2) + b"  |" * (WIDE // 6) + b"\n"
+    try:
+        json.loads(text)
+        size = 4 * LINE_BYTES
+    except ValueError:
+        size = LINE_BYTES
+    head, brace, rest = text.partition(b"{")
+    return head + brace + b'"bomb": [' + LISTS * (size // len(LISTS)) + b"0], " + rest
+
+
+# What no beginning of a good file leads to.
+MORE_BOMBS = {
+    "oss.json": b'[{"metric": {"name": "a", "benchmark_values": [' + LISTS * 2_500_000 + b"0]}}]",
+    "pytest.json": b'{"machine_info": {}, "commit_info": {}, "benchmarks": [' + LISTS * 2_500_000 + b"0]}",
+    "data.js": b"window.BENCHMARK_DATA = [" + LISTS * 2_500_000 + b"0]",
+    "quoted.csv": b"workload,latency_ms\n" + b'"' + b"x" * 2**24,
+    "header.csv": b"name,speedup,abs_latency" + b"," * WIDE + b"\n" + b"," * WIDE,
+}
+
+
+def bombs(folder: Path) -> list[Path]:
+    """One of every format that there is, and more."""
+    texts = {next(iter(TINY[format])): bomb(format) for format in Format} | MORE_BOMBS
+    for partner, content in [part for files in TINY.values() for part in list(files.items())[1:]]:
+        (folder / partner).write_text(content)
     for name, text in texts.items():
         (folder / f"{name}.gz").write_bytes(gzip.compress(text, 1))
-    return {name: folder / f"{name}.gz" for name in texts}
+    assert len(texts) == len(Format) + len(MORE_BOMBS)
+    return [folder / f"{name}.gz" for name in texts]
 
 
 @pytest.mark.slow
@@ -74,12 +100,17 @@ def test_no_small_file_takes_more_memory_than_is_allowed(
     monkeypatch.setattr("compilewatch.db.interchange.read.importing.ReadingProcess", Watched)
     good = tmp_path / "good.jsonl"
     good.write_text(make_trial().to_json() + "\n")
-    report = import_paths(sqlite_database, [*bombs(tmp_path).values(), good], options=OPTIONS)
-    assert report.new == 1, "the file after them comes in"
-    assert len(report.errors) == len(report.files) - 1
+    report = import_paths(sqlite_database, [*bombs(tmp_path), good], options=OPTIONS)
+    *others, last = report.files
+    assert (last.error, last.new + last.known) == (None, 1), "the file after them comes in"
+    # What a format does not look at may be skipped within the bounds; else it is one sentence.
+    assert all(file.error or file.new for file in others)
     assert any("over 512 MiB of memory" in error.message for error in report.errors)
     assert 0 < Watched.peak <= process.MEMORY_BYTES
-    print(f"\nmost memory of a reading process: {Watched.peak / 2**20:.0f} MiB")
+    refused = len(report.errors)
+    print(
+        f"\n{len(others)} bombs, {refused} refused; most memory of a process: {Watched.peak / 2**20:.0f} MiB"
+    )
 
 
 def test_a_file_that_takes_too_long_is_refused_and_the_next_one_comes_in(
