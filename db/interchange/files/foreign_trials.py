@@ -130,8 +130,8 @@ class ForeignResult:
     the user says otherwise: keys are fields of Machine and Build plus `machine`, `measured_at`, `dtype`,
     `task`, `batch_size`, `suite`. `device_word` is a model of GPU or CPU as a file's name abbreviates it.
     `raw` is the result as it stands in the file and, with the facts, makes the trial's id. `parts` are
-    further fields of Trial, `label` is what the source calls the run. `strategy` is None where neither
-    content nor name tells it.
+    further fields of Trial, `label` is what the source calls the run; `is_run` says that another label is
+    another run. `strategy` is None where neither content nor name tells it.
     """
 
     place: Place
@@ -148,6 +148,7 @@ class ForeignResult:
     failure: Failure | None = None
     parts: dict[str, Any] = field(default_factory=dict)
     label: str | None = None
+    is_run: bool = False
 
 
 def compiled(
@@ -309,6 +310,9 @@ def to_trial(result: ForeignResult, source: str, options: ImportOptions) -> Tria
                 **({"label": options.label} if options.label else {}),
             }
         )
+        called = result.label if result.is_run and not options.label else None
+        if called:
+            run = identity({"run": run, "called": called})
         if _own_moment(result) is None:
             options.undated["imp-" + run] = result.place.file
         if options.label and result.label not in (None, options.label):

@@ -78,7 +78,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
         if (document.number("run_number") or 0) < 0:
             raise RecordError(f"{file.shown}: is a warm-up of a sweep.", "Import the run=N.json beside it.")
         # Metadata of a server's result may have any name.
-        known = () if "request_throughput" in document.data else document.data
+        known: Mapping[str, Any] = {} if "request_throughput" in document.data else document.data
         if "error_type" in known:
             yield _failed_run(document, file, options)
         elif "run_name" in known:
@@ -122,6 +122,7 @@ def _one_batch(document: Fields, file: InputFile, options: ImportOptions) -> For
         shape=document.sizes(sizes),
         parts={"summary": Summary(latency_ns=document.duration_ns(seconds, NS_PER_S), metrics=figures)},
         label=None if label == "default" else label,
+        is_run=True,
     )
 
 
@@ -171,6 +172,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         items_per_iteration=1.0 if "latency" not in values else None,
         failure=failure,
         label=document.text("label") or document.text("tag"),
+        is_run=True,
         parts={}
         if failure
         else parts(document, values, arguments, options) | {"samples_ns": _samples(document, values)},

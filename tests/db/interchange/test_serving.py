@@ -497,6 +497,22 @@ def test_one_batch_of_sglang(tmp_path: Path, key: str) -> None:
     assert first.summary.metrics == {"prefill_latency": 0.02, key: 0.5}
 
 
+def test_runs_by_their_names_in_one_file_are_apart(sqlite_database: Database, tmp_path: Path) -> None:
+    """`bench_one_batch` appends to `result.jsonl` whatever `--run-name` it is told."""
+    lines = [
+        ONE_BATCH | {"run_name": name, "latency": 0.5} for name in ("before", "before", "after", "default")
+    ]
+    path = written(tmp_path, "".join(json.dumps(each) + "\n" for each in lines), "r.jsonl")
+    options = ImportOptions(**TOLD, workload="acme/L")
+    report = import_paths(sqlite_database, [path], options=options)
+    assert (report.errors, report.new) == ((), 4)
+    runs: dict[str, list[str | None]] = {}
+    for trial in trial_records(sqlite_database):
+        runs.setdefault(trial.run_id, []).append(trial.label)
+    assert sorted(runs.values(), key=str) == [["after"], ["before", "before"], [None]]
+    assert import_paths(sqlite_database, [path], options=options).known == 4
+
+
 def test_an_answer_to_no_request_of_an_unknown_number(tmp_path: Path) -> None:
     (trial,) = read_told(written(tmp_path, sglang(completed=0)))
     assert trial.failure is not None
