@@ -140,8 +140,8 @@ MENU: dict[str, tuple[Page, ...]] = {
     "Reports": (Page.REPORTS,),
 }
 """The entries on top of every page, and the pages behind each. The link at the foot leads to the Guide."""
-_FORMER = {"trends": Page.WORKLOAD}
-"""Paths that pages had once, which lead on."""
+_LEADS_ON = {entry.lower(): pages[0] for entry, pages in MENU.items()} | {"trends": Page.WORKLOAD}
+"""Paths that lead to a page: the words of the menu, as people type them, and what pages had once."""
 
 
 def heading(page: Page) -> str:
@@ -337,11 +337,11 @@ def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
 
 def page_named(path: str) -> Page | None:
     """The page at `path`, in capitals or not, or that it leads on to; None where there is none."""
-    return next((page for page in Page if page.value == path.lower()), _FORMER.get(path.lower()))
+    return next((page for page in Page if page.value == path.lower()), _LEADS_ON.get(path.lower()))
 
 
 def _no_page(path: str) -> str:
-    close = nearest(path.lower(), (*(page.value for page in Page if page.value), *_FORMER))
+    close = nearest(path.lower(), (*(page.value for page in Page if page.value), *_LEADS_ON))
     meant = page_named(close[0]) if close else None
     hint = f" Did you mean {PAGES[meant].title}?" if meant else ""
     return f"There is no page {quoted(path)}; showing Today.{hint}"

@@ -122,6 +122,9 @@ def test_every_page_is_served_with_its_title_and_security_headers(server_of: Ser
         ("/Trends?metric=latency&workload=a&workload=b", "/workload?metric=latency&workload=a&workload=b"),
         ("/trends?focus=mlp&axis=torch", "/workload?focus=mlp&axis=torch"),
         ("/BREAK-EVEN", "/break-even"),
+        ("/today?metric=speedup", "/?metric=speedup"),
+        ("/models?focus=mlp", "/workload?focus=mlp"),
+        ("/Inbox", "/regressions"),
     ],
 )
 def test_a_path_that_is_no_page_leads_to_one_with_its_query(
