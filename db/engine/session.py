@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any, Literal
 from sqlalchemy import URL, Connection, Engine, Executable, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 
-from compilewatch.db.engine.dialects import ENGINE_OPTIONS
 from compilewatch.db.engine.driver_errors import explained
 from compilewatch.db.engine.migrations.upgrade import SchemaState, require_current, schema_state, upgrade
 from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file, sqlite_engine
 from compilewatch.db.errors import DatabaseError
+from compilewatch.db.tables.metadata import JsonText
 
 # PostgreSQL: connections to a server.
 
@@ -28,7 +29,7 @@ _LOST_AFTER = {
 }
 
 
-def postgresql_engine(address: URL) -> Engine:
+def postgresql_engine(address: URL, options: dict[str, Any]) -> Engine:
     """An engine for writing. Raises DatabaseError where the driver is not installed."""
     defaults = {
         "connect_timeout": 10,
@@ -39,8 +40,7 @@ def postgresql_engine(address: URL) -> Engine:
     arguments = {key: value for key, value in defaults.items() if key not in address.query}
     try:
         # A pooled connection may have outlived a restart of the server: each is tried before it is used.
-        alike = address.set(drivername="postgresql+one")
-        return create_engine(alike, connect_args=arguments, pool_pre_ping=True, **ENGINE_OPTIONS)
+        return create_engine(address, connect_args=arguments, pool_pre_ping=True, **options)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "psycopg":
             raise
@@ -54,6 +54,14 @@ def postgresql_engine(address: URL) -> Engine:
 
 DEFAULT_URL = "sqlite:///compilewatch.db"
 _DRIVERS = {"sqlite": "sqlite", **dict.fromkeys(("postgresql", "postgres"), "postgresql+psycopg")}
+
+
+def _to_json(value: object) -> str:
+    """What a JSON column is sent; parts of a record arrive written already."""
+    return value if isinstance(value, JsonText) else json.dumps(value, allow_nan=False)
+
+
+_ENGINE_OPTIONS: dict[str, Any] = {"json_serializer": _to_json}
 
 
 class Database:
@@ -215,10 +223,10 @@ def _open_sqlite(address: URL, *, migrate: bool, read_only: bool) -> Database:
         require_usable_file(path, writable=not read_only)
         database = Database(
             address,
-            reader=sqlite_engine(path, "read", read_only=read_only),
-            writer=None if read_only else sqlite_engine(path, "write"),
+            reader=sqlite_engine(path, "read", _ENGINE_OPTIONS, read_only=read_only),
+            writer=None if read_only else sqlite_engine(path, "write", _ENGINE_OPTIONS),
         )
-        _bring_up(database, sqlite_engine(path, "upgrade") if migrate else None)
+        _bring_up(database, sqlite_engine(path, "upgrade", {}) if migrate else None)
     except BaseException:
         if created:
             remove_file(path)
@@ -227,7 +235,7 @@ def _open_sqlite(address: URL, *, migrate: bool, read_only: bool) -> Database:
 
 
 def _open_postgresql(address: URL, *, migrate: bool, read_only: bool) -> Database:
-    engine = postgresql_engine(address)
+    engine = postgresql_engine(address, _ENGINE_OPTIONS)
     # The same connections, for transactions that see one snapshot and cannot write.
     reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     database = Database(address, reader=reader, writer=None if read_only else engine)

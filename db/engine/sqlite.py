@@ -6,12 +6,11 @@ import os
 import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, event
 
-from compilewatch.db.engine.dialects import ENGINE_OPTIONS
 from compilewatch.db.engine.driver_errors import file_trouble
 from compilewatch.db.errors import DatabaseError
 
@@ -67,13 +66,15 @@ def require_usable_file(path: Path, *, writable: bool) -> None:
         )
 
 
-def sqlite_engine(path: Path, purpose: Purpose, *, read_only: bool = False) -> Engine:
+def sqlite_engine(
+    path: Path, purpose: Purpose, options: dict[str, Any], *, read_only: bool = False
+) -> Engine:
     """An engine whose transactions begin as `purpose` asks; it never creates the file."""
     engine = create_engine(
-        "sqlite+one://",
+        "sqlite://",
         creator=partial(_connect, _uri(path, read_only=read_only), _pragmas(purpose, read_only=read_only)),
         poolclass=NullPool if purpose == "upgrade" else QueuePool,
-        **ENGINE_OPTIONS,
+        **options,
     )
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(_BEGIN[purpose]))
     return engine

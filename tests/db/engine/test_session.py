@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from compilewatch.db.engine.migrations import HEAD, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
@@ -23,7 +23,6 @@ from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.trials import trial_record
 from compilewatch.db.store.trials import save_trial
-from compilewatch.db.tables.trials import TRIAL
 from tests.builders import make_trial
 
 ROOT = Path(__file__).parents[3]
@@ -82,28 +81,6 @@ class TestAddresses:
             [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
         )
         assert "pip install 'compilewatch[postgres]'" in done.stdout
-
-
-def test_what_is_compiled_for_one_database_is_found_for_the_next(
-    database_url: str, sqlite_url: str, tmp_path: Path
-) -> None:
-    """And each answers for itself."""
-    other = f"sqlite:///{shutil.copyfile(sqlite_url.removeprefix('sqlite:///'), tmp_path / 'other.db')}"
-    with open_database(database_url) as first, open_database(database_url) as again:
-        save_trial(first, make_trial(trial_id="mine"))
-        found = [compiled_and_found(database) for database in (first, again)]
-    with open_database(other) as database:
-        found.append(compiled_and_found(database))
-    assert found[0] == found[1]
-    assert [trials for _, trials in found] == [["mine"], ["mine"], []]
-    # Of two dialects each has its own.
-    assert (found[2][0] == found[0][0]) is database_url.startswith("sqlite")
-
-
-def compiled_and_found(database: Database) -> tuple[int, list[str]]:
-    with database.read() as connection:
-        result = connection.execute(select(TRIAL.c.trial_id))
-        return id(result.context.compiled), list(result.scalars())
 
 
 class TestFiles:
