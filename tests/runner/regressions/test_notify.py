@@ -34,10 +34,11 @@ from compilewatch.runner.regressions.channels import Message, deliver
 from compilewatch.runner.regressions.notify import Notified, notify
 from tests.loopback import Quiet, on_loopback
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
+from tests.runner.fleet_processes import wait_until
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 TOKEN = "s3cr3t-t0ken"
-SETTINGS = NotifySettings(base_url="https://watch.example.com/perf/", timeout_s=0.5)
+SETTINGS = NotifySettings(base_url="https://watch.example.com/perf/", timeout_s=60)
 
 
 @dataclass
@@ -74,7 +75,7 @@ def receiver() -> Iterator[Receiver]:
             here.received.append({"path": self.path, **json.loads(body)})
             here.seen_headers.append(dict(self.headers))
             if here.hold is not None:
-                here.hold.wait(5)
+                here.hold.wait(60)
                 return
             self.send_response(here.answer())
             for name, value in here.headers.items():
@@ -205,19 +206,15 @@ def test_no_transaction_is_open_while_a_message_is_on_its_way(
             notify,
             confirmed_on_both,
             [webhook(receiver.address)],
-            NotifySettings(timeout_s=5),
+            SETTINGS,
             pause=Pauses(),
         )
-        for _ in range(500):
-            if receiver.received:
-                break
-            threading.Event().wait(0.01)
-        assert receiver.received
+        wait_until(lambda: bool(receiver.received), 60, "nothing was sent")
         with other.write() as connection:
             connection.execute(select(NOTIFICATION).with_for_update()).all()
         assert states(other) == {("sending", 1)}
         receiver.hold.set()
-        sending.result(timeout=10)
+        sending.result(timeout=60)
 
 
 @pytest.mark.parametrize("trouble", [500, 503, 429])
@@ -271,7 +268,8 @@ def test_a_message_without_an_answer_may_have_arrived_and_is_never_repeated(
     confirmed: Database, receiver: Receiver
 ) -> None:
     receiver.hold = threading.Event()
-    told = send(confirmed, receiver)
+    impatient = SETTINGS.model_copy(update={"timeout_s": 0.5})
+    told = notify(confirmed, [webhook(receiver.address)], impatient, pause=Pauses())
     assert "took the message and did not answer" in told.problems[0]
     assert states(confirmed) == {("unknown", 1)}
     receiver.hold.set()
@@ -354,7 +352,7 @@ def test_no_name_is_markup_in_a_message(receiver: Receiver, through: str) -> Non
     """Neither a mention of everybody nor a link under other words; programs get the names as they are."""
     message = Message("id", f"{HOSTILE} regressed", (f"{HOSTILE}: +9 %",), HOSTILE, "https://ours/x?a=1", ())
     if through == "webhook":
-        deliver(webhook(receiver.address), message, timeout_s=5)
+        deliver(webhook(receiver.address), message, timeout_s=60)
         (received,) = receiver.received
         assert received["title"] == f"{HOSTILE} regressed"
         text = received["text"]
@@ -362,7 +360,7 @@ def test_no_name_is_markup_in_a_message(receiver: Receiver, through: str) -> Non
     else:
         pytest.importorskip("apprise")
         address = SecretStr(f"json://127.0.0.1:{receiver.port}/{TOKEN}")
-        deliver(ChannelSettings(name="team", apprise=address), message, timeout_s=5)
+        deliver(ChannelSettings(name="team", apprise=address), message, timeout_s=60)
         (received,) = receiver.received
         text = f"{received['title']}\n{received['message']}"
     for markup in ("<!", "<@", "@everyone", "<https", "https://evil", "](", "![", "www."):
