@@ -26,7 +26,7 @@ from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import START, make_trial
-from tests.db.interchange.reading import TOLD
+from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
 
 FOREIGN = [format for format in Format if format is not Format.TRIAL]
@@ -54,7 +54,7 @@ def mixed(
     path = folder / next(iter(TINY[format]))
     shutil.copyfile(_sqlite_template, folder / "mixed.db")
     with open_database(f"sqlite:///{folder / 'mixed.db'}") as database:
-        assert import_paths(database, [path], options=ImportOptions(**TOLD)).errors == ()
+        save_trials(database, read(path, **TOLD))
         measured = [
             make_trial(
                 workload=Workload(**(trial.workload.model_dump() | {"version": "b41c9e"})),
