@@ -1,4 +1,4 @@
-"""What each compiled trial is compared with: eager on the same inputs, machine, build and run."""
+"""Where the eager of a compiled trial comes from, its control: the same inputs, machine, build and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The times of trials that count, one value per trial, before anything is summed up."""
+"""The times of trials that count, one value per trial, before anything is summed up: its latency, and that of
+eager beside it, its control (`controls`).
+"""
 
 from __future__ import annotations
 

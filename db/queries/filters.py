@@ -1,4 +1,4 @@
-"""Which trials a question is about."""
+"""Which trials a question is about, as links and commands select them; `selection` makes SQL of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Taking trials out: the only write that deletes what was measured, and how an import is corrected."""
+"""Taking trials out, the only write that deletes what was measured; and what an import does to those that are
+stored: it adds, replaces or takes out.
+"""
 
 from __future__ import annotations
 

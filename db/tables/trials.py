@@ -1,4 +1,6 @@
-"""The tables. They hold what `db.records.trial` validated; nothing here is ever handed to a caller of `db`.
+"""The tables of trials; docs/change/index.md adds a figure to them.
+
+They hold what `db.records.trial` validated; nothing here is ever handed to a caller of `db`.
 
 A trial is spread over three tables by how it is read. `trial` is narrow: what pages filter, group and plot.
 `trial_detail` holds the nested parts of the record as JSON, `trial_samples` the arrays as blobs. What follows

@@ -1,4 +1,6 @@
-"""Why a measured process left no usable record: exit status, evidence and log -> a `Failure`."""
+"""Why a measured process left no usable record: exit status, evidence and log -> a `Failure`. What the
+process reported of an exception is worded in `record`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message on one channel, tried once: a plain webhook, or any service that apprise knows."""
+"""One message on one channel, tried once: mail, chat or whatever apprise knows, or a plain webhook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells confirmed regressions on the configured channels: one message per event, never one twice.
+"""Tells confirmed regressions by mail, chat or webhook: one message per event, never one twice.
 
 Series that moved together between the same two sides on one machine are one event. A message is claimed in
 the database, sent outside every transaction, and its end is recorded: `sent`; `failed`, to be taken up by a

@@ -15,7 +15,7 @@ from compilewatch.runner.worker.held import Partitions
 from compilewatch.runner.worker.host.cpu_time import compile_pool, tree_cpu_ns
 from compilewatch.runner.worker.internals.autotuning import Tuning, collect_autotuning
 from compilewatch.runner.worker.internals.compilations import listen_to_events, time_spent_ns, wait_time_ns
-from compilewatch.runner.worker.internals.compiler import compile_threads, watch_partitions
+from compilewatch.runner.worker.internals.compiler import compile_threads_in_force, watch_partitions
 from compilewatch.runner.worker.internals.log import collect_log
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.setup import Eager, start_eager
@@ -69,7 +69,7 @@ class Started:
         return found | {
             "cudagraph_launches": cudagraph_launches,
             "already_compiled": self.eager.already_compiled,
-            "compile_threads": compile_threads(),
+            "compile_threads": compile_threads_in_force(),
             "compile_pool_size": self.compiled.pool_size,
         }
 

@@ -87,7 +87,7 @@ def step_threads(environment: Mapping[str, str] = os.environ) -> int:
     return threads
 
 
-def compile_threads() -> int:
+def compile_threads_of_a_script() -> int:
     """With how many threads torch compiles in a process that nobody bound, unless a strategy says otherwise
     (torch/_inductor/config.py, `decide_compile_threads`).
     """

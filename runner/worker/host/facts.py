@@ -101,7 +101,7 @@ def build_facts(device: str, settings: dict[str, Any]) -> dict[str, Any]:
             name: version for name in RECORDED_PACKAGES if (version := _installed(name)) is not None
         },
         "settings": settings
-        | {"cpu_capability": _cpu_capability(), "compile_threads": affinity.compile_threads()},
+        | {"cpu_capability": _cpu_capability(), "compile_threads": affinity.compile_threads_of_a_script()},
     }
 
 

@@ -62,7 +62,7 @@ def end_compile_pool() -> None:
             end()
 
 
-def compile_threads() -> int | None:
+def compile_threads_in_force() -> int | None:
     """With how many threads Inductor compiles; None where it is not imported, or does not tell."""
     if "torch._inductor.config" not in sys.modules:
         return None

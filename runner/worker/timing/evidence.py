@@ -1,4 +1,4 @@
-"""What the host was doing while a block of samples was taken, and whether the block may count."""
+"""What the host was doing while a block of samples was taken: one that was disturbed may not count."""
 
 from __future__ import annotations
 

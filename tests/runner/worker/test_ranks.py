@@ -59,7 +59,7 @@ def test_a_rank_compiles_on_all_cores_and_is_timed_on_its_own(tmp_path):
     for rank in range(2):
         steps = [json.loads(line) for line in (tmp_path / f"rank{rank}").read_text().splitlines()]
         assert steps[0]["built"] == sorted(affinity.ALL)
-        assert steps[0]["compile_threads"] == affinity.compile_threads()
+        assert steps[0]["compile_threads"] == affinity.compile_threads_of_a_script()
         timed.append(set(min((each["stepped"] for each in steps), key=len)))
     assert timed[1] == affinity.share_of(1, 2)
     assert not timed[0] & timed[1]

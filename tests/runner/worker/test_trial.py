@@ -195,7 +195,7 @@ def test_a_strategy_may_say_with_how_many_threads_it_compiles():
     options = {"compile_threads": 3}
     trial = measure("transposed", compiled("inductor", options=options), task="function")
     assert trial.compiler.compile_threads == 3
-    assert trial.build.settings["compile_threads"] == affinity.compile_threads()
+    assert trial.build.settings["compile_threads"] == affinity.compile_threads_of_a_script()
 
 
 def test_what_the_workload_sets_for_itself_counts_and_is_recorded(eager):
