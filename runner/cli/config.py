@@ -77,7 +77,7 @@ def show(json_: JsonOption = False, config: ConfigOption = None, db: DatabaseOpt
         return 0
     print(f"Configuration: {file or f'no {DEFAULT_FILE} here; defaults'}", file=sys.stderr)
     cells = ((row["key"], _written(row["value"]), row["from"]) for row in rows)
-    console().print(plain_table(("key", "value", "from"), cells, folds=True))
+    console().print(plain_table(("key", "value", "from"), cells))
     return 0
 
 

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import math
+import os
+import statistics
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, did_you_mean, printable
 from compilewatch.db.metrics.controls import Control
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
-from compilewatch.db.records.trial import CacheState, StrategyKind
-from compilewatch.db.units import MISSING, count, plural
+from compilewatch.db.records.trial import CacheState, StrategyKind, Trial
+from compilewatch.db.units import MISSING, count, duration, plural
 from compilewatch.db.verdicts.case_view import CELLS, DOORS, Cell, Door, case_texts, remarks
 
 if TYPE_CHECKING:
     from compilewatch.runner.plan.plan import NotApplicable
-import statistics
-
-from compilewatch.db.records.trial import Trial
-from compilewatch.db.units import duration
 
 # Narrower than this, the figures that decide stand alone; the rest stands below.
 _WIDE_COLUMNS = 170
-# Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
+# A pipe has no width of its own.
 _PIPE_COLUMNS = 190
+# Blanks between columns where there is room, and where there is little.
+_WIDE_GAP, _GAP = 3, 2
+# No column is cut to fewer characters.
+_SHORTEST = 8
 
 
 class PlainConsole(Console):
@@ -45,17 +49,96 @@ class PlainConsole(Console):
 
 
 def console() -> Console:
-    """Standard output: the terminal's own width and colours, plain and wide in a pipe."""
+    """Standard output: the terminal's own width and colours; plain in a pipe, as wide as COLUMNS says."""
     if sys.stdout.isatty():
         return PlainConsole()
-    return PlainConsole(width=_PIPE_COLUMNS, no_color=True, highlight=False)
+    said = os.environ.get("COLUMNS", "")
+    width = int(said) if said.isdecimal() and int(said) else _PIPE_COLUMNS
+    return PlainConsole(width=width, no_color=True, highlight=False)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Sentences on standard output, as they are."""
+    """Sentences on standard output; what has no space, such as an address, is never broken."""
     out = console()
     for line in lines:
-        out.print(line, markup=False, highlight=False)
+        for text in wrap(line, out.width, break_long_words=False, break_on_hyphens=False) or [""]:
+            out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_markdown(rows: Iterable[str]) -> None:
+    """A row a line, however long: a broken row is no table."""
+    sys.stdout.write("".join(f"{printable(row)}\n" for row in rows))
+
+
+class FittedTable(Table):
+    """Texts under their headings in whatever width there is, without a word that is broken.
+
+    Cells go on in the next line at a space. Where even the longest words do not fit, columns of `optional`
+    go, in their order, and the line below names them; where none is left, a cell ends with "…".
+    """
+
+    def __init__(self, optional: Sequence[str]) -> None:
+        super().__init__(box=box.SIMPLE_HEAD, pad_edge=False)
+        self._optional = optional
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        columns = [_Fitted(column) for column in self.columns]
+        may_go = [each for name in self._optional for each in columns if each.heading == name]
+        left_out: list[str] = []
+        widths = _widths(columns, options.max_width)
+        while widths is None and may_go:
+            columns.remove(may_go[0])
+            left_out.append(may_go.pop(0).heading)
+            widths = _widths(columns, options.max_width)
+        widths = widths or _cut(columns, options.max_width)
+        tight = sum(widths) > _room(columns, options.max_width, _WIDE_GAP)
+        table = Table(box=self.box, pad_edge=False, collapse_padding=tight, caption=self.caption)
+        for each, width in zip(columns, widths, strict=True):
+            justify = each.column.justify
+            table.add_column(each.heading, justify=justify, width=width, overflow="ellipsis")
+        for row, cells in zip(self.rows, zip(*(each.cells for each in columns), strict=True), strict=True):
+            table.add_row(*cells, style=row.style)
+        yield table
+        if left_out:
+            names = [str(each.header) for each in self.columns if each.header in left_out]
+            yield Text(f"Not shown in {options.max_width} columns: {', '.join(names)}.")
+
+
+class _Fitted:
+    """A column with what it needs: `whole` for each text in one line, `word` for the longest word."""
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.heading = column, str(column.header)
+        self.cells = [each if isinstance(each, Text) else Text(str(each)) for each in column.cells]
+        texts = [self.heading, *(each.plain for each in self.cells)]
+        self.whole = max(cell_len(line) for text in texts for line in text.splitlines() or [""])
+        self.word = max(cell_len(word) for text in texts for word in text.split() or [""])
+
+
+def _room(columns: Sequence[_Fitted], most: int, gap: int) -> int:
+    """What is left for texts beside an edge on both sides and so many blanks between columns."""
+    return most - 2 - gap * (len(columns) - 1)
+
+
+def _widths(columns: Sequence[_Fitted], most: int) -> list[int] | None:
+    """The widths of columns of whole words, the widest folded first; None where they do not fit."""
+    whole = [each.whole for each in columns]
+    if sum(whole) <= _room(columns, most, _WIDE_GAP):
+        return whole
+    for widest in range(max(whole), 0, -1):
+        widths = [max(each.word, min(each.whole, widest)) for each in columns]
+        if sum(widths) <= _room(columns, most, _GAP):
+            return widths
+    return None
+
+
+def _cut(columns: Sequence[_Fitted], most: int) -> list[int]:
+    """Widths of columns some of whose words do not fit: those of the widest are cut."""
+    for widest in range(max(each.whole for each in columns), _SHORTEST, -1):
+        widths = [min(each.whole, widest) for each in columns]
+        if sum(widths) <= _room(columns, most, _GAP):
+            return widths
+    return [min(each.whole, _SHORTEST) for each in columns]
 
 
 def plain_table(
@@ -63,22 +146,14 @@ def plain_table(
     rows: Iterable[Iterable[str]] = (),
     *,
     right: Collection[str] = (),
-    folds: bool = False,
-    unbroken: Collection[str] = (),
-) -> Table:
-    """Texts as they are, under their headings; columns of `right` hold figures.
-
-    With `folds` a cell that is too long goes on in the next line instead of being cut; `unbroken` columns
-    keep their width.
+    optional: Sequence[str] = (),
+) -> FittedTable:
+    """Texts as they are, under their headings; columns of `right` hold figures. Those of `optional` are left
+    out where there is no room for them, the first of them first.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittedTable(optional)
     for heading in headings:
-        table.add_column(
-            heading,
-            justify="right" if heading in right else "left",
-            overflow="fold" if folds else "ellipsis",
-            no_wrap=heading in unbroken,
-        )
+        table.add_column(heading, justify="right" if heading in right else "left")
     for row in rows:
         table.add_row(*map(Text, row))
     return table
@@ -145,8 +220,7 @@ def result_parts(
     cells = DOORS[Door.RUN_NARROW]
     figures = [cell.heading for cell in cells]
     headings = ("workload", "strategy", *(["torch"] if builds else []), *figures)
-    table = plain_table(headings, right=figures, folds=True)
-    table.collapse_padding = True
+    table = plain_table(headings, right=figures)
     apart = _eager_rows(cases)
     below = []
     for row in cases:

@@ -53,7 +53,7 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.output.tables import console, plain_table, print_lines, print_markdown
 from compilewatch.runner.regressions.judged_runs import machine_here
 
 _STRATEGY, _MACHINE = "strategy=", "machine="
@@ -211,10 +211,10 @@ def _print_machines(found: SideBySide, *, as_json: bool, as_markdown: bool) -> N
     headings, texts = [each.heading for each in columns], [case_texts(row, columns) for row in found.rows]
     if as_markdown:
         rule = " | ".join("---:" if each.right else "---" for each in columns)
-        print_lines(["", table_row(*headings), f"| {rule} |", *(table_row(*each) for each in texts)])
+        print_markdown(["", table_row(*headings), f"| {rule} |", *(table_row(*each) for each in texts)])
     else:
         right = [each.heading for each in columns if each.right]
-        console().print(plain_table(headings, texts, right=right, folds=True))
+        console().print(plain_table(headings, texts, right=right))
 
 
 def _with_margin(policy: Policy, margin: float) -> Policy:

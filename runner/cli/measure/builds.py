@@ -71,7 +71,7 @@ def list_(json_: JsonOption = False, config: ConfigOption = None) -> int:
         typer.echo("No builds yet. Make one with `compilewatch builds create torch==RELEASE`.")
         return 0
     cells = ([str(value or MISSING) for value in row.values()] for row in rows)
-    console().print(plain_table(rows[0], cells, folds=True))
+    console().print(plain_table(rows[0], cells))
     return 0
 
 

@@ -208,7 +208,7 @@ def _frame_table(explained: Explanation) -> Table:
         (frame.function, frame.location, count(frame.operations), count(frame.guards))
         for frame in largest[:_MOST]
     ]
-    return plain_table(_HEADINGS, rows, right=_HEADINGS[2:], folds=True)
+    return plain_table(_HEADINGS, rows, right=_HEADINGS[2:])
 
 
 def _operation_lines(explained: Explanation) -> Iterator[str]:

@@ -165,4 +165,4 @@ def _table(listed: list[RunRequest], waiting: Mapping[str, str]) -> Table:
             )
         )
     headings = ("request", "kind", "what", "asked", "by", "state", "note")
-    return plain_table(headings, cells, folds=True, unbroken=("request",))
+    return plain_table(headings, cells)

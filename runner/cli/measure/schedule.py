@@ -323,4 +323,4 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         last = f"{moment(datetime.fromisoformat(at))} {row['last_outcome']}" if at else MISSING
         cron = f"{row['cron']} {row['timezone']}"
         cells.append((row["name"], cron, row["suite"], row["state"], following, last))
-    return plain_table(("name", "cron", "suite", "state", "next firings", "last firing"), cells, folds=True)
+    return plain_table(("name", "cron", "suite", "state", "next firings", "last firing"), cells)

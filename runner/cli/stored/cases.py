@@ -33,7 +33,7 @@ from compilewatch.db.verdicts.case_view import (
     with_peers,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines
+from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines, print_markdown
 
 Columns = Sequence[Cell]
 
@@ -123,12 +123,22 @@ def _print_table(rows: Sequence[Case], columns: Columns, *, markdown: bool) -> N
     cells = [case_texts(row, shown) for row in rows]
     if markdown:
         rule = " | ".join("---:" if each.right else "---" for each in shown)
-        print_lines([table_row(*headings), f"| {rule} |", *(table_row(*each) for each in cells)])
+        print_markdown([table_row(*headings), f"| {rule} |", *(table_row(*each) for each in cells)])
         return
     right = [each.heading for each in shown if each.right]
-    console().print(plain_table(headings, cells, right=right, folds=True))
+    console().print(plain_table(headings, cells, right=right, optional=_may_go(shown)))
     if any(each.name in ("gpu_utilization", "gpu_utilization_percent") for each in columns):
         print_lines([_how_often_idle_gpus_gain(rows)])
+
+
+def _may_go(columns: Columns) -> list[str]:
+    """Headings of figures in the order in which they go: first those that `run` does without too, the notes
+    at last.
+    """
+    names = ("workload", "strategy", "machine", "torch", "build_id")
+    figures = [each for each in reversed(columns) if each.name not in names]
+    narrow = (*DOORS[Door.RUN_NARROW], CELLS["notes"])
+    return [each.heading for each in sorted(figures, key=lambda each: each in narrow)]
 
 
 def _how_often_idle_gpus_gain(rows: Sequence[Case]) -> str:

@@ -165,6 +165,12 @@ _SHOWN = {
     Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
     Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
 }
+# What goes first where a terminal has no room for all.
+_MAY_GO = (
+    *("author", "timing", "control_latency_ns", "output", "measured", "device_count"),
+    *("driver", "triton", "cuda", "canaries", "source", "label", "machine", "torch", "failure_kind"),
+    *("recorded_at", "base", "stopped_at", "torch_variant", "device", "suites", "worker"),
+)
 _WHERE_FROM = {
     Subject.REGRESSIONS: "`compilewatch gate` records them.",
     Subject.WORKERS: "Start one with `compilewatch worker`.",
@@ -290,9 +296,9 @@ def _require_meaning(subject: Subject, *, narrowed: bool, of_cases: bool) -> Non
 
 def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:
     shown = {words(name.removesuffix("_at").removesuffix("_ns")): name for name in columns or rows[0]}
-    unbroken = [heading for heading, name in shown.items() if name.endswith("_id")]
     cells = ([_text(name, row[name]) for name in shown.values()] for row in rows)
-    return plain_table(shown, cells, folds=True, unbroken=unbroken)
+    optional = [heading for name in _MAY_GO for heading in shown if shown[heading] == name]
+    return plain_table(shown, cells, optional=optional)
 
 
 def _text(column: str, value: Any) -> str:

@@ -81,7 +81,7 @@ def list_(json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOp
         frozen = moment(datetime.fromisoformat(row["created_at"]))
         cells.append((row["report_id"], frozen, row["created_by"], revoked + row["title"]))
     headings = ("report", "frozen", "by", "title")
-    console().print(plain_table(headings, cells, folds=True, unbroken=("report",)))
+    console().print(plain_table(headings, cells))
     return 0
 
 

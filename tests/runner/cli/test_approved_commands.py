@@ -36,6 +36,6 @@ def test_commands_say_what_was_approved(name: str, tmp_path: Path) -> None:
         assert import_paths(database, files[name]).new
     said = []
     for command in COMMANDS[name]:
-        ended = in_this_process(*command.split(), cwd=tmp_path, COLUMNS="160")
+        ended = in_this_process(*command.split(), cwd=tmp_path, COLUMNS="190")
         said += [f"$ compilewatch {command}", ended.stdout, ended.stderr, f"exit code {ended.returncode}", ""]
     approve(f"commands-{name}", "\n".join(said))
