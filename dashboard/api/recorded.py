@@ -25,7 +25,12 @@ from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
 from compilewatch.db.people import reports
 from compilewatch.db.people.annotations import annotations_frame
-from compilewatch.db.people.regressions import changes_frame, regression_state, regressions_frame
+from compilewatch.db.people.regressions import (
+    changes_frame,
+    regression_state,
+    regressions_frame,
+    standing_regressions,
+)
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.verdicts.cured import with_later
@@ -62,14 +67,15 @@ REPORTS = Listing("reports", "key", _reports, moment="created_at")
 
 
 class RegressionAnswer(BaseModel):
-    """One recorded verdict, its state, who said what about it, oldest first, and why the case changed, in
-    sentences where records show it.
+    """One recorded verdict, its state, what a later build says of it, who said what about it, oldest first,
+    and why the case changed, in sentences where records show it.
     """
 
     model_config = ConfigDict(extra="forbid", serialize_by_alias=True, populate_by_name=True)
 
     schema_: Annotated[Literal["compilewatch.api.regression/1"], Field(alias="schema")] = REGRESSION_SCHEMA
     state: TriageState
+    now: str | None
     revised_by: str | None
     regression: Regression
     triage: tuple[TriageEvent, ...]
@@ -83,8 +89,12 @@ def regression(database: Database, values: Values) -> Answer:
     if state.regression.regression_id != wanted:
         raise NotFoundError(f"There is no regression {one_line(wanted)}.", "See /api/v1/regressions.")
     (explained,) = recorded_explanations(database, [state.regression])
+    # Judged with all that is recorded of its base, as in lists.
+    standing = with_later(database, standing_regressions(database), in_force().policy)
+    found = {each.regression.regression_id: each.now for each in standing}
     answer = RegressionAnswer(
         state=state.state,
+        now=found.get(wanted) or None,
         revised_by=state.revised_by,
         regression=state.regression,
         triage=state.triage,

@@ -161,6 +161,7 @@ def _today(link: Link) -> _Today | None:
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
     here = inbox.chosen(recorded, like)
     waiting = [each for each in here if each.is_open]
+    cured = [each for each in here if each.is_cured]
     if comparison is not None:
         fresh = inbox.not_recorded(comparison, recorded, now["last_started_at"].max())
         waiting += with_steps(reader(), fresh)
@@ -172,7 +173,10 @@ def _today(link: Link) -> _Today | None:
         since=names[base] if base else None,
         base=base,
         comparison=comparison,
-        changes=[*inbox.changes(waiting), *inbox.changes([each for each in here if each.is_cured])],
+        changes=[
+            *inbox.changes(waiting),
+            *(each for each in inbox.changes([*waiting, *cured]) if each.is_cured),
+        ],
     )
 
 

@@ -135,6 +135,7 @@ def test_one_regression_is_told_with_what_was_said_about_it(api: Api) -> None:
     assert whole["regression"]["row"]["case"]["workload"] == row["workload"]
     assert [event["note"] for event in whole["triage"]] == ["bisecting"]
     assert " ".join(whole["explanation"]) == (row["explanation"] or "")
+    assert whole["now"] == row["now"]
     assert [event["url"] for event in api(path, accept="text/csv").table] == ["https://example.org/1"]
     # the command line takes the first characters of an id; an address is exact
     assert api(path[:-1]).status == 404

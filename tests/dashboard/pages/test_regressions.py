@@ -33,7 +33,7 @@ from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_machine
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
-from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+from tests.regression_cases import RUN_0, RUN_1, RUN_2, judged, stepping_history
 
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 HOSTILE = "![x](http://evil.example/a.png) <script>alert(1)</script> :smile: $x$"
@@ -419,3 +419,26 @@ def test_what_a_later_build_took_back_asks_to_be_closed_and_colours_no_headline(
     assert isinstance(first, Table)
     assert list(first.frame["since"].str.endswith("gone with torch 2.15.0, close?")) == [is_gone]
     assert first.tones == ("improved" if is_gone else "regressed",)
+
+
+def test_a_change_that_is_gone_in_part_is_one_open_change(recorded: Recorded) -> None:
+    """mlp is mended by the later release, bert-base is not."""
+    assert recorded()
+    builds = ("2.12.0", "2.13.0", "2.15.0")
+    later = [
+        trial
+        for factor, workload in ((1.0, "mlp"), (1.4, "bert-base"))
+        for trial in stepping_history(1.0, 1.4, factor, builds=builds)
+        if (trial.run_id, trial.workload.name) == (RUN_2, workload)
+    ]
+    with open_database(os.environ[DATABASE]) as database:
+        save_trials(database, later)
+    machine = recorded()[0].regression.machine_id
+    said = content.page(Link(page=Page.REGRESSIONS, machine=machine)).headline
+    assert "looks fixed" not in said
+    build = read_choices_on(machine).offered_builds[-1]
+    page = overview.page(Link(page=Page.OVERVIEW, machine=machine, build=build))
+    (first,) = named(flat(page.parts), "overview-first")
+    assert isinstance(first, Table)
+    assert [*first.frame["model"]] == ["bert-base"]
+    assert not first.frame["since"].str.endswith("close?").any()
