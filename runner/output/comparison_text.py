@@ -16,7 +16,7 @@ from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, s
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.compare.still_open import Outlook, still_open
 from compilewatch.db.judge.compare.whole import headline
-from compilewatch.db.judge.decide import MOVED
+from compilewatch.db.judge.decide import MOVED, counts_as_regression
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
@@ -65,6 +65,9 @@ _NAMED_CASES, _NAMED_REASONS = 3, 6
 _OTHERWISE_ROWS = 20
 _NAMED_OPEN = 5
 _NAMED_PARTS = 3
+BESIDE = (Metric.LATENCY_P95, Metric.LATENCY_P99, Metric.TIME_TO_FIRST_RESULT)
+"""What is tested beside the verdict."""
+_TELLS = (Metric.LATENCY, Metric.COMPILE_COST)
 POLICY_PAGE = "https://github.com/compilewatch/compilewatch/blob/main/docs/reference/policy.md"
 _NUMBERS = ("base", "head", "change", "q")
 
@@ -84,6 +87,24 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
         )
         yield f"Each side on its own set, the geomean would read {base} and {head}."
     yield from _left_out_lines(comparison.left_out)
+
+
+def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterator[str]:
+    """What got worse in `BESIDE` and is no part of the verdict: rare slow steps, which a median passes over,
+    and the start of a process. A case whose latency or compile cost regressed says so by those.
+    """
+    told = {row.case.ids for row in comparison.rows if counts_as_regression(row) and row.metric in _TELLS}
+    worse = (row for row in beside if counts_as_regression(row) and row.case.ids not in told)
+    named = [
+        f"{workload_name(row.case)} / {row.strategy} {METRICS[row.metric].word} "
+        f"{_values(row)} ({_change(row)})"
+        for row in worst_first(worse)
+    ]
+    if named:
+        rest = len(named) - _NAMED_OPEN
+        more = f"; and {count(rest)} more" if rest > 0 else ""
+        first = "; ".join(named[:_NAMED_OPEN])
+        yield f"Worse besides, which fails no gate without a target: {first}{more}."
 
 
 def decided_lines(comparison: Comparison, outlooks: Sequence[Outlook]) -> Iterator[str]:
@@ -253,8 +274,10 @@ def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
 
 def _step(row: Row) -> str:
     """The change; of what has none, as a break-even that was never reached, the values of both sides."""
-    if row.change is not None:
-        return _change(row)
+    return _values(row) if row.change is None else _change(row)
+
+
+def _values(row: Row) -> str:
     return f"{_figure(row.metric, row.base)} -> {_figure(row.metric, row.head)}"
 
 

@@ -234,9 +234,9 @@ def _judge_measured(
         (of_eager, eager_moved), (of_compiled, compiled_moved) = part(eager, metric), part(compiled, metric)
         return Moves(of_eager, of_compiled, eager_moved, compiled_moved)
 
-    decided = {
-        metric: judge(each, metric, 1 if metric in further else families) for metric, each in tested.items()
-    }
+    # What is asked for besides has a level of its own, and shares it.
+    shared = {True: max(1, len(further)), False: families}
+    decided = {metric: judge(each, metric, shared[metric in further]) for metric, each in tested.items()}
     return _Measured(
         decided,
         parts=parts("eager", "compiled", Metric.LATENCY),

@@ -21,6 +21,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     side_keys,
 )
 from compilewatch.db.judge.compare.sides import CODE, Selection
+from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_set_aside, overall_verdict
 from compilewatch.db.judge.decide_again import is_same_step, is_within_accepted, once_accepted
 from compilewatch.db.judge.policy import Policy
@@ -47,6 +48,7 @@ from compilewatch.runner.cli.front import EXIT_CANNOT
 from compilewatch.runner.cli.options import only
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.comparison_text import (
+    BESIDE,
     comparison_table,
     markdown,
     recorded_lines,
@@ -54,6 +56,7 @@ from compilewatch.runner.output.comparison_text import (
     tally,
     target_lines,
     verdict_line,
+    worse_beside_lines,
 )
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import console, print_lines
@@ -75,9 +78,10 @@ RUN_AGAIN = "Type the same `compilewatch run` again to confirm."
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
-    confirmation `decided`, and what is `noted` of the head's cases. `found_on` is the pull request or branch
-    that is judged, `people_know` its commit where the commit that was measured is another. `is_interleaved`:
-    what could be was judged on trials that were measured by turns; `is_until_decided`: until they decided it.
+    confirmation `decided`, the rows of what is tested `beside` the verdict, and what is `noted` of the head's
+    cases. `found_on` is the pull request or branch that is judged, `people_know` its commit where the commit
+    that was measured is another. `is_interleaved`: what could be was judged on trials that were measured by
+    turns; `is_until_decided`: until they decided it.
     """
 
     comparison: Comparison
@@ -86,6 +90,7 @@ class ComparisonReport:
     imported: bool
     explanations: Mapping[Case, Explanation]
     decided: tuple[str, ...] = ()
+    beside: tuple[Row, ...] = ()
     noted: tuple[str, ...] = ()
     found_on: str | None = None
     people_know: str | None = None
@@ -98,7 +103,8 @@ class ComparisonReport:
         first, *others = summary_lines(self.comparison)
         recorded = recorded_lines(self.states.values())
         why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
-        return [first, *recorded, *self.decided, *why, *others, *self.noted]
+        beside = worse_beside_lines(self.comparison, self.beside)
+        return [first, *beside, *recorded, *self.decided, *why, *others, *self.noted]
 
     @property
     def standing_verdict(self) -> Verdict:
@@ -155,8 +161,16 @@ def judge(
     """
     filters = filters or Filters()
     comparison = gateway.compare(
-        database, base, head, filters, machine_id=machine, policy=policy or settings.policy, said=said
+        *(database, base, head, filters),
+        machine_id=machine,
+        policy=policy or settings.policy,
+        said=said,
+        asked=BESIDE,
     )
+    beside = comparison.asked
+    # Tallies and sentences are those of every door.
+    comparison = comparison.model_copy(update={"asked": ()})
+    comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     here = replace(filters, machines=only(comparison.machine_id))
     of_sides = [replace(here, builds=side.build_ids, runs=side.run_ids) for side in (base, head)]
     targets: tuple[TargetCheck, ...] = ()
@@ -174,6 +188,7 @@ def judge(
         recorded_states(database, comparison, found_on),
         imported,
         explanations(database, comparison),
+        beside=beside,
         noted=tuple(_noted(comparison, failed_cases(database, of_sides[1]), notes)),
         found_on=found_on,
         people_know=people_know,
@@ -312,7 +327,8 @@ def print_comparison(
         states = [state.state for state in report.states.values()]
         documents = explanation_documents(comparison, report.explanations)
         document = {"targets": targets, "recorded": tally(states), "causes": documents, **(more or {})}
-        print_document({"schema": SCHEMA, **comparison.to_json(), **document})
+        asked = comparison.model_copy(update={"asked": report.beside}).to_json()["asked"]
+        print_document({"schema": SCHEMA, **comparison.to_json(), "asked": asked, **document})
     elif as_markdown:
         sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences, report.title)))
     else:

@@ -368,3 +368,43 @@ def test_the_same_build_is_judged_and_the_machine_explains_what_its_canary_did(
     assert gate(sqlite_url) == code
     said = "Cannot tell: the machine explains the change." in capsys.readouterr().err
     assert said is (code == 2)
+
+
+def test_rare_slow_steps_and_a_slow_start_are_said_beside_a_median_that_stayed(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One step of twelve is ten times as long in mlp, and bert-base starts in three times as long."""
+    before, after = ([*each] for each in _by_run(stepping_history(1.0, 1.0, builds=BUILDS[:2])))
+    for place, trial in enumerate(after):
+        document = trial.to_document()
+        if (trial.workload.name, trial.strategy.name) == ("mlp", "default"):
+            document["samples_ns"][5] *= 10
+        if (trial.workload.name, trial.strategy.name) == ("bert-base", "default"):
+            document["cold_start"]["import_libraries_ns"] += 2 * document["cold_start"]["total_ns"]
+            document["cold_start"]["total_ns"] *= 3
+        after[place] = Trial.model_validate(document)
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*before, *after])
+    assert gate(sqlite_url) == 0
+    said = capsys.readouterr()
+    (line,) = (each for each in said.err.splitlines() if each.startswith("Worse besides"))
+    assert "mlp (ungated) / default p95 latency" in line
+    assert "bert-base (ungated) / default time to first result" in line
+    assert "eager" not in line
+    assert said.out.startswith("Verdict: ")
+    assert gate(sqlite_url, "--markdown") == 0
+    assert "Worse besides" in capsys.readouterr().out
+    gate(sqlite_url, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert {row["metric"] for row in found["asked"]} >= {"latency_p95", "time_to_first_result"}
+    assert {row["metric"] for row in found["rows"]}.isdisjoint({"latency_p95", "time_to_first_result"})
+
+
+def test_what_slowed_every_step_is_not_said_twice(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(stepped) == 1
+    assert "Worse besides" not in capsys.readouterr().err
+
+
+def _by_run(trials: list[Trial]) -> list[list[Trial]]:
+    runs = sorted({each.run_id for each in trials})
+    return [[each for each in trials if each.run_id == run] for run in runs]
