@@ -228,7 +228,8 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
     figures: dict[str, float] = {}
     for part in map(document.part, ("performance", "streaming_metrics")):
         for key, value in part.data.items():
-            if isinstance(value, int | float) and (figure := part.number(key)) is not None:
+            is_figure = isinstance(value, int | float) or key.endswith(("_ms", "_tok_s", "_req_s"))
+            if is_figure and not isinstance(value, dict) and (figure := part.number(key)) is not None:
                 figures[_REPORTED.get(key, part.storable(key, key))] = figure
     for section, key, of in _PERCENTILES:
         each = document.part(section).part(key).figures(_STATISTICS)

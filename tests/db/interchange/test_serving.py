@@ -579,6 +579,11 @@ def test_what_aiperf_writes_beside_a_result_is_passed_over(
     assert notes[0].endswith("passed over.")
 
 
+def test_numbers_of_a_report_may_be_text(tmp_path: Path) -> None:
+    _, summary = the(written(tmp_path, trtllm_bench(system_output_throughput_tok_s="5120")))
+    assert summary.latency_ns == 195_312
+
+
 def test_an_engine_may_choose_its_sizes(tmp_path: Path) -> None:
     report = json.loads(trtllm_bench())
     report["world_info"]["ep_size"] = -1
