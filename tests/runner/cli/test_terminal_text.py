@@ -6,7 +6,7 @@ import io
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from compilewatch.db.errors import printable
 from compilewatch.db.records.trial import Failure, FailureKind, Status
 from compilewatch.runner.output.tables import PlainConsole
 from tests.builders import make_machine, make_trial
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import compilewatch, environment, in_this_process
 
 # The window's title, the clipboard, a cleared screen by its 8-bit form, an overwritten line, a turned text.
 HOSTILE = "a\x1b]0;owned\x07b\x1b]52;c;ZWNobw==\x07c\x9b2Jd\re\x7ff\u202eg\x08h"
@@ -61,33 +61,52 @@ ASCII = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": 
 QUICK = "import torch\n\n\ndef build():\n    return (lambda x: x + 1), (torch.ones(8),)\n"
 
 
-@pytest.mark.parametrize(
-    ("terminal", "typed"), [({}, in_this_process), (ASCII, compilewatch)], ids=["utf-8", "ascii"]
-)
+ONE_AFTER_ANOTHER = """
+import ast, sys
+from compilewatch.runner.cli.front import main
+for command in ast.literal_eval(sys.argv[1]):
+    try:
+        main(command)
+    except SystemExit as ended:
+        print(f"\\f{ended.code}", end="\\f")
+"""
+
+
+@pytest.mark.parametrize("terminal", [{}, ASCII], ids=["utf-8", "ascii"])
 def test_neither_the_name_of_a_folder_nor_an_ascii_terminal_is_a_defect(
-    tmp_path: Path, terminal: dict[str, str], typed: Callable[..., subprocess.CompletedProcess[str]]
+    tmp_path: Path, terminal: dict[str, str]
 ) -> None:
     """A folder made under an older encoding, whose name is not UTF-8."""
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     folder.mkdir()
     (folder / "quick.py").write_text(QUICK)
-    copy = os.fsdecode(b"monday\xe9.db")
     words = ("run", "-w", "quick:build", "-s", "eager", "--trials", "1")
     measured = compilewatch(*words, cwd=folder, **terminal)
     assert measured.returncode == 0, measured.stderr
-    for command in (
+    copy = os.fsdecode(b"monday\xe9.db")
+    commands = [
         ["break-even"],
         ["list", "workloads"],
         ["db", "backup", copy],
         ["db", "restore", copy, "--db", "sqlite:///restored.db", "--yes"],
         ["db", "check"],
-    ):
-        said = typed(*command, cwd=folder, **terminal)
-        assert said.returncode == 0, said.stderr
-    for command in (["doctor", "--json"], ["break-even", "--json"]):
-        said = typed(*command, cwd=folder, **terminal)
-        assert said.stdout.isascii() or not terminal
-        assert json.loads(said.stdout), said.stderr
+        ["break-even", "--json"],
+        ["doctor", "--json"],
+    ]
+    # In one process, which imports the program once.
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER, ascii(commands)],
+        cwd=folder,
+        env=environment(**terminal),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *said, rest = done.stdout.split("\f")
+    assert rest == ""
+    assert said[1:-2:2] == ["0"] * 6, done.stderr
+    assert done.stdout.isascii() or not terminal
+    assert [bool(json.loads(document)) for document in said[-4::2]] == [True, True], done.stderr
 
 
 @pytest.mark.parametrize("words", [["history", "-w"], ["triage", "--state", "expected"]])
