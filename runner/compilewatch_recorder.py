@@ -9,7 +9,8 @@ needs the standard library alone and can be copied as one file.
 
 It listens to the structured records that torch writes as it compiles (torch/_logging/_internal.py), as
 TORCH_TRACE does, and to the end of each optimizer step, or to `record.step()`. Between compilations it
-notes a time per step, of the first 1,000 steps. `ready()` says that the job is warm: of everything that
+notes a time per step, of the first 1,000 steps, and how long each waited for the next batch of a
+`torch.utils.data.DataLoader`. `ready()` says that the job is warm: of everything that
 compiles from there on the inputs are noted too, and Triton's own compilations by its hooks
 (triton/runtime/jit.py, `knobs.runtime`). It changes no setting of torch, and nothing that goes wrong in here
 reaches the job: it then stops recording.
@@ -136,6 +137,10 @@ class Recorder:
         self._began_ns = time.time_ns()
         self._age_ns = _age_ns()
         self._steps: list[int] = []
+        self._waits: list[int] = []
+        self._waited_ns = 0
+        self._asked_ns: int | None = None
+        self._loader: Any = None
         self._written = 0
         self._by_hand = False
         self._ready = False
@@ -154,6 +159,7 @@ class Recorder:
         if "torch" in sys.modules:
             self._write({"at_ns": self._began_ns, "import_torch_ns": None, "software": _software()})
             self._count_optimizer_steps()
+            self._time_data_loaders()
         else:
             sys.meta_path.insert(0, self._timer)
         atexit.register(self.stop)
@@ -190,6 +196,7 @@ class Recorder:
     def _torch_imported(self, took_ns: int) -> None:
         self._write({"at_ns": self._now_ns(), "import_torch_ns": took_ns, "software": _software()})
         self._count_optimizer_steps()
+        self._time_data_loaders()
 
     def _count_optimizer_steps(self) -> None:
         optimizer = sys.modules.get("torch.optim.optimizer")
@@ -205,11 +212,35 @@ class Recorder:
 
         self._hook = register(stepped)
 
+    def _time_data_loaders(self) -> None:
+        """How long whoever goes through a `DataLoader` waits for its next batch."""
+        module = sys.modules.get("torch.utils.data.dataloader")
+        iterator = getattr(module, "_BaseDataLoaderIter", None)
+        fetch = getattr(iterator, "__next__", None)
+        if iterator is None or fetch is None:
+            return
+        pid = self._pid
+
+        def timed(loader: Any) -> Any:
+            if self._file is None or os.getpid() != pid:
+                return fetch(loader)
+            asked_ns = time.perf_counter_ns()
+            if self._asked_ns is None:
+                self._asked_ns = asked_ns
+            try:
+                return fetch(loader)
+            finally:
+                self._waited_ns += time.perf_counter_ns() - asked_ns
+
+        iterator.__next__ = timed
+        self._loader = (iterator, fetch, timed)
+
     def by_hand(self) -> None:
         """The job says itself when a step ends, and its optimizer's steps no longer count."""
         if not self._by_hand:
             self._by_hand = True
             self._steps.clear()
+            self._waits.clear()
             self._written = self._count = 0
 
     def stepped(self) -> None:
@@ -220,6 +251,8 @@ class Recorder:
             self.ready()
         if len(steps) < STEPS:
             steps.append(time.perf_counter_ns())
+            self._waits.append(self._waited_ns)
+            self._waited_ns = 0
             if len(steps) in _WRITTEN_AT:
                 self._guarded(self._write_steps)()
 
@@ -228,7 +261,9 @@ class Recorder:
         new = [offset_ns + at_ns for at_ns in self._steps[self._written :]]
         if not new:
             return
-        first = {"first_step": _at_first_step()} if self._written == 0 else {}
+        first: dict[str, Any] = {"first_step": _at_first_step()} if self._written == 0 else {}
+        if self._asked_ns is not None:
+            first |= {"loop_began_ns": offset_ns + self._asked_ns, "waits_ns": self._waits[self._written :]}
         self._written = len(self._steps)
         line = {"at_ns": self._now_ns(), "by_hand": self._by_hand, "steps_ns": new}
         self._write(line | first | _memory())
@@ -302,6 +337,11 @@ class Recorder:
         self._detach()
         if self._hook is not None:
             self._hook.remove()
+        if self._loader is not None:
+            iterator, fetch, timed = self._loader
+            # Somebody who came later has it in theirs.
+            if iterator.__dict__.get("__next__") is timed:
+                iterator.__next__ = fetch
 
     def _end(self) -> None:
         self._write_steps()

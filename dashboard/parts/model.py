@@ -21,7 +21,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.repayment import about_words, is_shown, repaid_words
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
-from compilewatch.db.verdicts.case_view import FIRST_LOOK
+from compilewatch.db.verdicts.case_view import FIRST_LOOK, reasons_of
 
 FACTS = "facts"
 """The key of the sentence."""
@@ -74,7 +74,13 @@ def facts(link: Link) -> tuple[Lines, ...]:
         largest_phases(link, cases).get(key, ""),
         f"peak {units.size(case['peak_bytes'])}" if not pd.isna(case["peak_bytes"]) else "",
     ]
-    return parts.notes([" · ".join(filter(None, said))], key=FACTS)
+    return parts.notes([" · ".join(filter(None, said)), *_reasons(rows)], key=FACTS)
+
+
+def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Why the model and its strategies are set up so, as sentences."""
+    in_order = sorted(rows, key=lambda row: sort_key(row["strategy"]))
+    return [f"{units.capitalized(text).rstrip('.')}." for text in reasons_of(in_order)]
 
 
 def _gain(case: dict[str, Any]) -> tuple[str, ...]:

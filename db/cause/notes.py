@@ -24,7 +24,9 @@ WELL_KNOWN = 0.10
 PAYS_BELOW_PERCENT = 70
 """Of the time in which a GPU is busy with an eager step, below which torch.compile is commonly said
 to be likely to pay. How often that is right: `compilewatch list cases --columns gpu_utilization`."""
-_LONGEST_REASON = 120
+LONGEST_REASON = 500
+"""Characters of a reason that people give for a workload or strategy."""
+_LONGEST_TEXT = 120
 _FROM_CACHE = ("warm", "portable", "packaged")
 
 
@@ -41,8 +43,15 @@ class Parts:
 
 
 def trial_notes(trial: Trial) -> list[str]:
-    """All notes of one trial."""
-    return list(notes_of(parts_of(trial)).values())
+    """All notes of one trial, then why its workload and strategy are set up so."""
+    said = (trial.workload.name, trial.workload.reason), (trial.strategy.name, trial.strategy.reason)
+    return [*notes_of(parts_of(trial)).values(), *reasons(said)]
+
+
+def reasons(said: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Of workloads and strategies by name the reason that people gave, where they gave one, each once."""
+    on_a_line = ((name, " ".join(text.split())) for name, text in said if text)
+    return list(dict.fromkeys(f"why {name}: {one_line(text, LONGEST_REASON)}" for name, text in on_a_line))
 
 
 def parts_of(trial: Trial) -> Parts:
@@ -98,6 +107,7 @@ _RANKED = (
     *(
         "limit",
         "nothing",
+        "losses",
         "ranks",
         "compiled",
         "recompiles",
@@ -170,6 +180,9 @@ _NUMERICS = {
 def _of_numerics(numerics: Numerics) -> dict[str, str]:
     why = f": {numerics.reason}" if numerics.reason else ""
     found = {"numerics": text + why} if (text := _NUMERICS.get(numerics.status)) else {}
+    if numerics.training is not None and numerics.training.left_at_step is not None:
+        path = numerics.training
+        found["losses"] = f"its training leaves eager's at step {path.left_at_step} by {path.left_by}"
     if numerics.not_compared:
         listed = _listed(numerics.not_compared)
         found["not_compared"] = f"not compared: {listed}"
@@ -184,7 +197,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _short(text: str) -> str:
-    return one_line(text.partition("\n")[0].strip(), _LONGEST_REASON)
+    return one_line(text.partition("\n")[0].strip(), _LONGEST_TEXT)
 
 
 def compiled_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from compilewatch.db.records.evidence import LossPath
 from compilewatch.db.records.trial import Numerics, NumericsStatus
+from compilewatch.db.units import count, plural
 
 _DIFFERENCES = "finite differences"
 """What random gradients were held to, as `reference`."""
@@ -30,6 +32,24 @@ def numerics_sentence(numerics: Numerics) -> str:
         else ""
     )
     return ", ".join(filter(None, (_error_text(numerics), by_differences, left_out)))
+
+
+def losses_sentence(path: LossPath) -> str:
+    """Whether a compiled training goes as eager's does: "As eager's for 50 steps, within what 4 other seeds
+    do.", or where it leaves it.
+    """
+    steps = plural(len(path.losses), "step")
+    if path.left_at_step is None:
+        return f"As eager's for {steps}, within what {count(path.seeds)} other seeds do."
+    times = "" if path.times_band is None else f", {_two_digits(path.times_band)} times as far as other seeds"
+    own, eager = path.losses[-1], path.control_losses[-1]
+    ends = f"{_loss(own)} instead of {_loss(eager)}"
+    at = f"step {count(path.left_at_step)} by {path.left_by}"
+    return f"Leaves eager's at {at}{times}; loss {ends} after {steps}."
+
+
+def _loss(value: float | None) -> str:
+    return "no number" if value is None else f"{value:.6g}"
 
 
 def _error_text(numerics: Numerics) -> str:

@@ -104,11 +104,24 @@ TRIAL: tuple[Column, ...] = (
     _workload(Kind.TEXT, "dtype"),
     _workload(Kind.FLOAT, "items_per_iteration"),
     _workload(Kind.TEXT, "item"),
+    _workload(Kind.TEXT, "variant"),
+    _text(
+        column="workload_reason",
+        place="workload.reason",
+        definition="Why the workload is set up so, as its entry in the configuration said.",
+        label=True,
+    ),
     _text(column="strategy_id", definition="Strategy by identity.", holder=Holder.SERIES),
     _strategy(Kind.TEXT, "strategy", "name"),
     _strategy(Kind.TEXT, "strategy_kind", "kind", choices=StrategyKind),
     _strategy(Kind.TEXT, "cache", choices=CacheState),
     _strategy(Kind.TEXT, "scope"),
+    _text(
+        column="strategy_reason",
+        place="strategy.reason",
+        definition="Why the strategy is set up so, as its entry in the configuration said.",
+        label=True,
+    ),
     _text(
         column="series_id",
         definition="The history of its case on its machine.",
@@ -363,6 +376,13 @@ TRIAL: tuple[Column, ...] = (
         name="Numerics",
         unit="status",
         threshold=Threshold.EXACT,
+    ),
+    _float(
+        column="float32_error",
+        place="numerics.float32_error",
+        definition="Of a variant how far its compiled outputs are from those of the model in float32.",
+        summary=SummaryKind.LARGEST,
+        eager_too=False,
     ),
     _text(
         column="metrics",

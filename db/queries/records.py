@@ -50,6 +50,8 @@ class StackKey(NamedTuple):
     machine_name: str
     device_uuid: str | None
     build_label: str | None
+    workload_reason: str | None
+    strategy_reason: str | None
 
 
 TRIAL_COLUMNS = [TRIAL.c[name] for name in (*_TRIAL_FIELDS, "source_kind", "source_name", *StackKey._fields)]
@@ -228,8 +230,14 @@ def _fields(
 
 def _stack(key: StackKey, case: dict[str, Any], build: dict[str, Any]) -> Stack:
     own = {"name": key.machine_name, "device_uuid": key.device_uuid}
+    reasons = {"workload": key.workload_reason, "strategy": key.strategy_reason}
+    said = {
+        name: case[name].model_copy(update={"reason": reason})
+        for name, reason in reasons.items()
+        if reason is not None
+    }
     return Stack(
-        **case | {"machine": Machine(**case["machine"] | own)},
+        **case | {"machine": Machine(**case["machine"] | own)} | said,
         build=Build(**build | {"label": key.build_label}),
     )
 

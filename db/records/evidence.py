@@ -444,6 +444,29 @@ class CompilerFacts(Record):
     """What a job compiled after it said that it was ready; null where it did not say so."""
 
 
+class LossPath(Record):
+    """A compiled training beside eager's, step by step, from equal weights, batches and draws; and eager
+    again from other seeds, with weights moved by their rounding and with draws of its own."""
+
+    seeds: Count
+    """How many of those others there were."""
+    losses: list[Finite | None]
+    """Compiled, of each step; null where not finite."""
+    control_losses: list[Finite | None]
+    """Eager's, of each step; null where not finite."""
+    band: list[Finite | None]
+    """How far the loss of the farthest other seed has been from eager's until each step; null where not
+    finite."""
+    left_at_step: Count | None = None
+    """The first step, counted from 1, after which the loss, a gradient or a weight is over thirty times as
+    far from eager's as the farthest other seed has been; null where none is."""
+    left_by: Name | None = None
+    """What is farthest out then: `the loss`, `the gradient of NAME` or the weight's name; null where none
+    is."""
+    times_band: Finite | None = None
+    """How many times as far as the farthest other seed; null where none is out, or not finite."""
+
+
 class Numerics(Record):
     """Compiled against eager against float64. Of several results the worst one. Results are all that a call
     returns, and the inputs, buffers and attributes that it changes."""
@@ -476,6 +499,11 @@ class Numerics(Record):
     with eager; null where there are none."""
     reason: Text | None = None
     """What was missing where it was not checked; null where nothing was."""
+    float32_error: Finite | None = None
+    """Of a variant how far its compiled outputs are from those of the same model in float32: the root mean
+    square of the differences over that of the outputs; null for other workloads."""
+    training: LossPath | None = None
+    """A training of many steps beside eager's; null where none was asked for."""
 
 
 class DeviceState(Record):

@@ -23,6 +23,7 @@ from compilewatch.db.records.fields import (
     Name,
     Record,
     SourceHash,
+    Text,
 )
 
 
@@ -80,7 +81,7 @@ class Source(Record):
 
 
 class Workload(Record):
-    """A model or function with its inputs and task, at one size."""
+    """A model or function with its inputs and task, at one size. `reason` is no part of its identity."""
 
     name: Name
     """As commands, tables and links call it."""
@@ -98,10 +99,14 @@ class Workload(Record):
     """How many of `item` one iteration works off; null where throughput has no meaning or is unknown."""
     item: Name | None = None
     """What throughput counts: image, sequence, token; null where nothing is counted."""
+    variant: Name | None = None
+    """Of one model: `float32`, `bf16`, `int8` or `fp8`; null where it has no variants."""
+    reason: Text | None = None
+    """Why it is set up so, in people's words; null where nobody said."""
 
 
 class Strategy(Record):
-    """How a workload is executed. `name` is the short name shown everywhere."""
+    """How a workload is executed. `name` is what is shown; `reason` is no part of its identity."""
 
     name: Name
     """Of the other fields, or one the user gave them: `default+dynamic`."""
@@ -118,11 +123,15 @@ class Strategy(Record):
     """Whether a graph break is an error; of a package, that Dynamo captures it instead of `torch.export`."""
     scope: Name = "full"
     """What is compiled: `full`, `regional` (repeated blocks one by one), `nested` (all as one graph, repeated
-    blocks as nested compile regions) or `submodule:PATH`."""
+    blocks as nested compile regions), `submodule:PATH` or `regions` (those below)."""
     cache: CacheState
     """What the process found in the compiler's caches."""
     options: JsonObject = Field(default={})
     """Options of the compiler, as given to `torch.compile`."""
+    regions: JsonObject = Field(default={})
+    """Parts of the model that are compiled, each with fields of its own, by path; `scope` is `regions`."""
+    reason: Text | None = None
+    """Why it is set up so, in people's words; null where nobody said."""
 
 
 class Code(Record):

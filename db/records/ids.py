@@ -39,17 +39,17 @@ def conditions_identity(build: Build) -> str:
 
 
 def workload_identity(workload: Workload) -> str:
-    """All fields: another version or size is another workload."""
-    return _part_identity(workload)
+    """All fields but the reason: another version or size is another workload."""
+    return _part_identity(workload, without={"reason"})
 
 
 def strategy_identity(strategy: Strategy) -> str:
-    """All fields."""
-    return _part_identity(strategy)
+    """All fields but the reason."""
+    return _part_identity(strategy, without={"reason"})
 
 
 def series_identity(trial: Trial) -> str:
-    """The history of one case on one machine: machine + workload + strategy, all fields."""
+    """The history of one case on one machine: machine + workload + strategy."""
     return identity(
         {
             "machine": machine_identity(trial.machine),

@@ -69,14 +69,39 @@ BUILTIN: dict[str, Strategy] = {
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 """What the strategy `onnxruntime` needs: to export, and to execute."""
 
+PASSES: dict[str, Any] = {
+    "pattern_matcher": False,
+    "epilogue_fusion": False,
+    "max_fusion_size": 1,
+    "loop_ordering_after_fusion": False,
+    "batch_fusion": False,
+    "split_cat_fx_passes": False,
+    "joint_graph_constant_folding": False,
+    "reorder_for_locality": False,
+    "reorder_for_peak_memory": False,
+    "layout_optimization": False,
+    "comprehensive_padding": False,
+    "shape_padding": False,
+    "split_reductions": False,
+    "inplace_buffers": False,
+}
+"""Passes of Inductor that are on by themselves, by the option of `torch._inductor.config` that leaves each
+out, with the value that does. At a fusion size of 1 nothing is fused.
+"""
+
 # What may follow a name after "+", in the order of the short name. One of each group at most.
 _MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
     {"dynamic": {"dynamic": True}, "static": {"dynamic": False}},
     {"fullgraph": {"fullgraph": True}},
     {"regional": {"scope": "regional"}, "nested": {"scope": "nested"}},
+    {},
     {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
 )
 _SUBMODULE = re.compile(r"submodule:\w+(\.\w+)*")
+WITHOUT = "+without"
+_WITHOUT = re.compile(r"without:(\w+(?:\.\w+)*)")
+_OF_WITHOUT = 3
+"""Place of `without:OPTION` among the modifiers."""
 # Part of torch itself (torch._dynamo.list_backends). Any other is looked up among the entry points of what is
 # installed, and runs its code.
 TORCH_BACKENDS = frozenset({"aot_eager", "aot_eager_decomp_partition", "cudagraphs", "eager", "inductor"})
@@ -146,7 +171,13 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
         )
     changes: dict[str, Any] = {}
     for group, modifier in sorted(groups.items()):
-        changes |= _MODIFIERS[group].get(modifier, {"scope": modifier})
+        if left_out := _WITHOUT.fullmatch(modifier):
+            # What was said of the whole says nothing of it without a part.
+            changes |= {"options": _options_without(strategy, left_out.group(1)), "reason": None}
+        else:
+            changes |= _MODIFIERS[group].get(modifier, {"scope": modifier})
+    if strategy.regions and "scope" in changes:
+        raise NotFoundError(f"{base} says itself which parts are compiled.", f"Write {base}.")
     ordered = [base, *(groups[group] for group in sorted(groups))]
     return strategy.model_copy(update={"name": "+".join(ordered), **changes})
 
@@ -155,15 +186,48 @@ def settings_of_name(name: str) -> str:
     """What follows a strategy's name after "+" and is no modifier of the compiler: eager can have it too."""
     known = {*(word for group in _MODIFIERS for word in group), *CacheState}
     words = name.split("+")[1:]
-    return "+".join(word for word in words if word not in known and not _SUBMODULE.fullmatch(word))
+    named = (_SUBMODULE, _WITHOUT)
+    return "+".join(
+        word for word in words if word not in known and not any(each.fullmatch(word) for each in named)
+    )
+
+
+def leaves_out(strategy: Strategy) -> list[str]:
+    """What can be left out of a strategy in turn: its own options, else the passes of Inductor."""
+    return list(strategy.options or PASSES)
+
+
+def whole_of(name: str) -> tuple[str, str] | None:
+    """Of the name of a strategy that leaves something out the one that does not, and what; else None."""
+    words = name.split("+")
+    left_out = next((each for each in words if _WITHOUT.fullmatch(each)), None)
+    if left_out is None:
+        return None
+    return "+".join(each for each in words if each != left_out), left_out.partition(":")[2]
+
+
+def _options_without(strategy: Strategy, name: str) -> dict[str, Any]:
+    """Its options without its own `name`, or with the pass of that name left out. Raises NotFoundError."""
+    if name in strategy.options:
+        return {option: value for option, value in strategy.options.items() if option != name}
+    if name in PASSES and strategy.backend == "inductor":
+        return {**strategy.options, name: PASSES[name]}
+    known = list(dict.fromkeys((*strategy.options, *(PASSES if strategy.backend == "inductor" else ()))))
+    raise NotFoundError(
+        f"{strategy.name} has nothing called {name!r} to leave out.",
+        f"{did_you_mean(name, known)} It has {', '.join(known) or 'nothing'}.".lstrip(),
+    )
 
 
 def _group_of(modifier: str, name: str) -> int:
     for group, members in enumerate(_MODIFIERS):
         if modifier in members or ("regional" in members and _SUBMODULE.fullmatch(modifier)):
             return group
+    if _WITHOUT.fullmatch(modifier):
+        return _OF_WITHOUT
     every = [member for members in _MODIFIERS for member in members]
     raise NotFoundError(
         f"{name!r} has an unknown modifier {modifier!r}.",
-        f"{did_you_mean(modifier, every)} Modifiers are {', '.join(every)} and submodule:PATH.".lstrip(),
+        f"{did_you_mean(modifier, every)} Modifiers are {', '.join(every)}, submodule:PATH and "
+        "without:OPTION.".lstrip(),
     )

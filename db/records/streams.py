@@ -37,6 +37,14 @@ class StreamFacts(Record):
     """Median latency of an iteration over its `tokens`, in nanoseconds; null without them."""
     control_latency_per_token_ns: Finite | None = None
     """The same of eager in the same process, in nanoseconds; null for eager itself."""
+    iteration_ns: Finite | None = None
+    """Median time of three warm iterations beside the samples, in nanoseconds; null where time was short."""
+    data_ns: Finite | None = None
+    """Of those the time until each batch was there, in nanoseconds: what the loop waits for data."""
+    control_iteration_ns: Finite | None = None
+    """The same of eager as `iteration_ns`; null for eager itself."""
+    control_data_ns: Finite | None = None
+    """The same of eager as `data_ns`; null for eager itself."""
     first_batches_ns: list[Nanoseconds] = Field(default=[])
     """Host time of each batch in the first iteration, getting the batch included, in nanoseconds; the first
     of them only."""

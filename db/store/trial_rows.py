@@ -140,6 +140,7 @@ _hashed_facts_of = attrgetter(
     *("source.kind", "source.name", "status"),
 )
 _named_of = attrgetter("machine.name", "machine.device_uuid", "build.label")
+_reasons_of = attrgetter("workload.reason", "strategy.reason")
 _ITEM_BYTES = 8
 
 
@@ -153,7 +154,8 @@ def _content_hash(
     """
     sizes_bytes = [(kind, _ITEM_BYTES * len(values)) for kind, values in arrays.items()]
     ids = keys.machine, recorded_build_identity(trial.build), keys.workload, keys.strategy
-    content = (*_hashed_facts_of(trial), *ids, *_named_of(trial), sizes_bytes)
+    reasons = _reasons_of(trial) if any(_reasons_of(trial)) else ()
+    content = (*_hashed_facts_of(trial), *ids, *_named_of(trial), sizes_bytes, *reasons)
     # JSON holds no line break, so that lines cannot be mistaken for others.
     lines = [line for name, part in details.items() if part is not None for line in (name, part)]
     raw = (np.asarray(values, dtype="<i8").tobytes() for values in arrays.values())
@@ -256,4 +258,5 @@ def dimension_row(name: str, trial: Trial, keys: Keys) -> dict[str, Any]:
             own = trial.build.model_dump(exclude={"settings"})
             return {"build_id": keys.build, **own, **tallies}
     part: Record = getattr(trial, name)
-    return {f"{name}_id": getattr(keys, name), **part.model_dump(exclude={"device_uuid"}), **tallies}
+    own = part.model_dump(exclude={"device_uuid", "reason"})
+    return {f"{name}_id": getattr(keys, name), **own, **tallies}

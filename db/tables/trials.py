@@ -59,8 +59,8 @@ BUILD: Table = table_of(
     *("build", Build, Tallied), without={"settings", "label"}, build_id=KEY, label={"nullable": True}
 )
 """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
-WORKLOAD: Table = table_of("workload", Workload, Tallied, workload_id=KEY, name=_NAME)
-STRATEGY: Table = table_of("strategy", Strategy, Tallied, strategy_id=KEY, name=_NAME)
+WORKLOAD: Table = table_of(*("workload", Workload, Tallied), without={"reason"}, workload_id=KEY, name=_NAME)
+STRATEGY: Table = table_of(*("strategy", Strategy, Tallied), without={"reason"}, strategy_id=KEY, name=_NAME)
 
 
 class ConditionsRow(Row, table=True):

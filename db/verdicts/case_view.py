@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from compilewatch.db.cause.notes import reasons
 from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, Kind, SummaryKind
 from compilewatch.db.columns.metrics import METRICS
@@ -45,7 +46,7 @@ Case = Mapping[Any, Any]
 
 
 class Door(StrEnum):
-    """Where a row of a case is shown; the last four are the presets of `list cases`."""
+    """Where a row of a case is shown; the last five are the presets of `list cases`."""
 
     RUN = "run"
     RUN_NARROW = "run in 100 columns"
@@ -60,13 +61,14 @@ class Door(StrEnum):
     THROUGHPUT = "throughput"
     REGIONAL = "regional"
     STRATEGIES = "strategies"
+    VARIANTS = "variants"
 
 
 # 1. A row is the cells of its door.
 
 REFERENCE, FIRST_LOOK = "reference", "first look"
 """What stands for break-even of eager itself, and of a case of one trial, which decides nothing."""
-PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES)
+PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES, Door.VARIANTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,26 +123,48 @@ def with_peers(
     cases: Sequence[Case], changes: Mapping[str, str], notes: Callable[[Case], Sequence[str]]
 ) -> list[dict[str, Any]]:
     """`cases` with what others of their machine, build and workload say of them: `whole`, the case that
-    compiles as a whole what this compiles by regions, and `default`, that of the strategy default. `changes`
-    by strategy id and `notes` become columns.
+    compiles as a whole what this compiles by regions, `default`, that of the strategy default, and `float32`,
+    that of a variant's model in float32 with the same strategy. `changes` by strategy id and `notes` become
+    columns.
     """
     known = {(*_place(case), case["strategy"]): case for case in cases}
+    in_float32 = {_variant_of(case, _FLOAT32): case for case in cases if case["variant"] == _FLOAT32}
     return [
         {
             **case,
             "changes": changes.get(case["strategy_id"]),
-            "notes": [*filter(None, (remarks(case),)), *notes(case)],
+            "notes": [*filter(None, (remarks(case),)), *notes(case), *reasons_of((case,))],
             "whole": _peer(known, case, case["strategy"].replace("+regional", "")),
             "default": _peer(known, case, "default"),
+            "float32": in_float32.get(_variant_of(case, _FLOAT32)),
         }
         for case in cases
     ]
+
+
+_FLOAT32 = "float32"
+
+
+def _variant_of(case: Case, variant: str) -> tuple[Any, ...]:
+    """Where the case of this strategy and another `variant` of its model stands."""
+    own = case["variant"]
+    name = case["workload"] if plain(own) is None else case["workload"].removesuffix(own) + variant
+    return case["machine_id"], case["build_id"], name, case["strategy"]
+
+
+def reasons_of(cases: Iterable[Case]) -> list[str]:
+    """Why the workloads and strategies of `cases` are set up so, where people said it, each once."""
+    rows = list(cases)
+    named = ("workload", "strategy")
+    return reasons((each[name], plain(each[f"{name}_reason"])) for name in named for each in rows)
 
 
 def rows_of_door(cases: Iterable[Case], door: Door) -> list[Case]:
     """Those of `with_peers` that a preset has as rows: of regional compilation only cases with both."""
     if door is Door.REGIONAL:
         return [case for case in cases if case["whole"] is not None]
+    if door is Door.VARIANTS:
+        return [case for case in cases if plain(case["variant"]) is not None]
     if door in (Door.THROUGHPUT, Door.STRATEGIES):
         return [case for case in cases if not _is_eager(case)]
     return list(cases)
@@ -372,6 +396,36 @@ def _against_default_text(case: Case) -> str:
     if known is None:
         return MISSING
     return ratio(known[0]) + ("" if math.isnan(known[1]) else f" [{interval(known[1], known[2], ratio)}]")
+
+
+def _against_float32(case: Case, *names: str) -> tuple[float, float, float] | None:
+    """How many times a figure of the model in float32 is that of this variant, with its interval."""
+    base = case["float32"]
+    return None if base is None or case["variant"] == _FLOAT32 else quotient(base, case, *names)
+
+
+_LATENCIES = ("latency_ns", "latency_low_ns", "latency_high_ns")
+
+
+def _gain_value(case: Case) -> float | None:
+    known = _against_float32(case, *_LATENCIES)
+    return known and known[0]
+
+
+def _gain_ends(case: Case) -> list[float] | None:
+    known = _against_float32(case, *_LATENCIES)
+    return None if known is None or math.isnan(known[1]) else [known[1], known[2]]
+
+
+def _gain_text(case: Case) -> str:
+    ends = _gain_ends(case)
+    return ratio(_gain_value(case)) + (f" [{interval(ends[0], ends[1], ratio)}]" if ends else "")
+
+
+def _memory_value(case: Case) -> float | None:
+    base = case["float32"]
+    own, of_float32 = (None if each is None else _plain(each["peak_bytes"]) for each in (case, base))
+    return None if not own or not of_float32 or case["variant"] == _FLOAT32 else own / of_float32
 
 
 def _cost_text(case: Case) -> str:
@@ -661,6 +715,35 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
         Cell(name="compile_cost_change", heading="change", value=_saved, text=_saved_text),
         _of_whole("whole_speedup", "whole, speedup [95 %]", _SPEEDUP),
         Cell(name="speedup", heading="regional, speedup [95 %]", value=_SPEEDUP.value, text=_SPEEDUP.text),
+        _NOTES,
+    ),
+    Door.VARIANTS: (
+        _WORKLOAD,
+        _named("variant", "variant"),
+        _STRATEGY,
+        _COLUMNS["latency_ns"],
+        _named("throughput_per_s", "throughput"),
+        Cell(name="speed_over_float32", heading="float32 / it [95 %]", value=_gain_value, text=_gain_text),
+        Cell(
+            name="speed_over_float32_interval",
+            heading="95 % interval",
+            value=_gain_ends,
+            text=lambda case: f"{_gain_ends(case)}",
+        ),
+        _COLUMNS["peak_bytes"],
+        Cell(
+            name="memory_of_float32",
+            heading="of float32's",
+            value=_memory_value,
+            text=lambda case: percent(_memory_value(case)),
+        ),
+        Cell(
+            name="float32_error",
+            heading="error against float32",
+            value=_value("float32_error"),
+            text=lambda case: percent(_plain(case["float32_error"])),
+        ),
+        _named("numerics", "compiled / eager", "numerics_status"),
         _NOTES,
     ),
     Door.STRATEGIES: (

@@ -103,6 +103,10 @@ class WorkloadDefinition:
     path: tuple[str, ...] = ()
     task_is_open: bool = False
     """Whether what the builder returns decides the task, which nobody named."""
+    variant: str | None = None
+    """Which of several of one model: `float32`, `bf16`, `int8` or `fp8`."""
+    reason: str | None = None
+    """Why it is set up so, as the configuration says; no part of its version."""
 
     @property
     def version(self) -> str:
@@ -135,6 +139,8 @@ class WorkloadDefinition:
             dtype=self.dtype,
             items_per_iteration=items,
             item=self.item,
+            variant=self.variant,
+            reason=self.reason,
         )
 
 

@@ -88,6 +88,7 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         kwargs={**base.kwargs, **entry.kwargs},
         ranks=entry.ranks,
         regions=entry.regions,
+        reason=entry.reason,
         has_regions=base.has_regions or bool(entry.regions),
     )
 
@@ -99,17 +100,23 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
     dtypes = entry.dtype if isinstance(entry.dtype, tuple) else (entry.dtype,)
     sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
     listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
-    settings.limits.require("sweeps", math.prod(map(len, (batch_sizes, dtypes, *listed.values()))))
+    variants = entry.variants or (None,)
+    number = math.prod(map(len, (batch_sizes, dtypes, variants, *listed.values())))
+    settings.limits.require("sweeps", number)
     definitions = []
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
-    for batch_size, point, dtype in itertools.product(batch_sizes, points, dtypes):
+    for batch_size, point, dtype, variant in itertools.product(batch_sizes, points, dtypes, variants):
         name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
         name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
         name += f"-{dtype}" if len(dtypes) > 1 else ""
+        name += f"-{variant}" if variant else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
         sized = dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
         items = _items(entry, sized, is_swept=len(batch_sizes) > 1 or bool(listed))
-        definitions.append(dataclasses.replace(sized, dtype=dtype or base.dtype, items_per_iteration=items))
+        of_variant = _DTYPES.get(variant or "", dtype or base.dtype)
+        definitions.append(
+            dataclasses.replace(sized, dtype=of_variant, variant=variant, items_per_iteration=items)
+        )
     return definitions
 
 
@@ -143,4 +150,6 @@ def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool
     return given
 
 
+# What a variant computes in besides what is quantised.
+_DTYPES = {"float32": "float32", "bf16": "bfloat16", "int8": "float32", "fp8": "bfloat16"}
 _SHORT = {"sequence_length": "s"}

@@ -16,14 +16,16 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from compilewatch.db.cause.notes import LONGEST_REASON
 from compilewatch.db.records.access import Origin
-from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.fields import WITHOUT_NUL, Closed
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]
 ShortName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
 ]
+Reason = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_REASON, pattern=WITHOUT_NUL)]
 Positive = Annotated[int, Field(ge=1)]
 # A week: beyond what a trial takes, within what a system call can wait for.
 Timeout = Annotated[float, Field(gt=0, le=604_800)]

@@ -6,12 +6,24 @@ Later sources win. A setting inside a table is reached from the environment with
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from compilewatch.db.errors import ConfigError, one_line
 from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.records.access import SignIn
 from compilewatch.db.records.fields import Closed
@@ -26,6 +38,7 @@ from compilewatch.runner.config.sections import (
     EmbedSettings,
     FleetSettings,
     Positive,
+    Reason,
     ReleaseWatchSettings,
     ReportSettings,
     SamplingSettings,
@@ -73,8 +86,24 @@ class RunSettings(SamplingSettings):
     """measure the machine itself, before and after: its control series"""
 
 
+def _values(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    for each in value:
+        is_number = isinstance(each, int | float) and math.isfinite(each)
+        if not is_number and not (isinstance(each, str) and _NAME.fullmatch(each)):
+            raise ValueError(f"{each!r} is no number, true, false or short word")
+    return value
+
+
+OptionValues = Annotated[tuple[Any, ...], Field(min_length=1), AfterValidator(_values)]
+PartPath = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*$", max_length=200)]
+# `runner.worker.compiler.knobs.SETTINGS`: what torch has one of.
+_OF_PROCESS = ("dynamo", "functorch")
+_NAME = re.compile(r"[A-Za-z0-9][\w.+@:-]{0,99}")
 # A switch is no number.
 Items = Annotated[float, Field(gt=0, strict=True)]
+
+
+VariantName = Literal["float32", "bf16", "int8", "fp8"]
 
 
 class WorkloadSettings(Closed):
@@ -92,6 +121,8 @@ class WorkloadSettings(Closed):
     shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
     dtype: Dtype | Dtypes | None = None
     """one of float32, float16, bfloat16, float64, or a list of them; unset: float32 or the built-in's"""
+    variants: tuple[VariantName, ...] = ()
+    """of float32, bf16, int8 and fp8, the last two by torchao; one workload of each, NAME-VARIANT"""
     item: str | None = None
     """what throughput counts: image, token, sequence"""
     items_per_iteration: Items | tuple[str, ...] | None = None
@@ -105,6 +136,14 @@ class WorkloadSettings(Closed):
     """classes of the repeated blocks of +regional; unset: found by themselves"""
     path: tuple[str, ...] = ()
     """more directories for sys.path, relative to the file"""
+    reason: Reason | None = None
+    """why it is set up so, for who reads its results; starts no new series"""
+
+    @model_validator(mode="after")
+    def _variants_or_dtype(self) -> Self:
+        if self.variants and self.dtype is not None:
+            raise ValueError("variants say the dtype; leave one out")
+        return self
 
 
 class SuiteSettings(Closed):
@@ -115,6 +154,29 @@ class SuiteSettings(Closed):
     strategies: Annotated[tuple[ShortName, ...], Field(min_length=1)] = ("eager", "default")
     trials: Positive = 3
     worker_env: dict[str, str] = Field(default={})
+
+
+def _of_name(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+class RegionSettings(Closed):
+    """`[strategy.regions.PATH]`: how one part of the model is compiled; what is unset is the strategy's."""
+
+    mode: ShortName | None = None
+    backend: ShortName | None = None
+    dynamic: bool | None = None
+    fullgraph: bool | None = None
+    options: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _of_a_part(self) -> Self:
+        if self.options and self.mode is not None:
+            raise ValueError("torch.compile takes mode or options, not both; leave one out")
+        whole = next((name for name in self.options or () if name.partition(".")[0] in _OF_PROCESS), None)
+        if whole is not None:
+            raise ValueError(f"{whole} holds for the whole process; put it into options of the strategy")
+        return self
 
 
 class StrategySettings(Closed):
@@ -128,26 +190,56 @@ class StrategySettings(Closed):
     fullgraph: bool = False
     scope: Scope = "full"
     """full, regional, nested or submodule:PATH"""
+    regions: dict[PartPath, RegionSettings] = Field(default={})
+    """parts of the model that are compiled, each with what it sets itself; the rest stays eager"""
     options: dict[str, Any] = Field(default={})
+    sweep: dict[str, OptionValues] = Field(default={})
+    """options with lists of values: one strategy of each combination, NAME-OPTION-VALUE"""
+    reason: Reason | None = None
+    """why it is set up so, for who reads its results; starts no new series"""
 
     @model_validator(mode="after")
     def _mode_or_options(self) -> Self:
-        if self.options and "mode" in self.model_fields_set and self.mode is not None:
+        given = self.options or self.sweep
+        if given and "mode" in self.model_fields_set and self.mode is not None:
             raise ValueError("torch.compile takes mode or options, not both; leave one out")
+        if self.regions and (self.scope != "full" or self.kind is not StrategyKind.COMPILE):
+            raise ValueError("regions say what torch.compile is for; leave out kind and scope")
+        inner = [path for path in self.regions for other in self.regions if path.startswith(f"{other}.")]
+        if inner:
+            raise ValueError(f"{inner[0]} lies within another of the regions; leave one out")
+        if twice := self.options.keys() & self.sweep.keys():
+            raise ValueError(f"{min(twice)} is in options and in sweep; leave one out")
         return self
 
-    def strategy(self) -> Strategy:
-        """As a trial record names it."""
+    def strategies(self) -> list[Strategy]:
+        """As trial records name them: itself, or one for each combination of its sweep.
+
+        Raises ConfigError for a value that is no part of a name.
+        """
+        names, values = list(self.sweep), itertools.product(*self.sweep.values())
+        return [self._strategy(dict(zip(names, each, strict=True))) for each in values]
+
+    def _strategy(self, point: dict[str, Any]) -> Strategy:
+        name = "-".join([self.name, *(f"{option}-{_of_name(value)}" for option, value in point.items())])
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"The sweep of [[strategy]] {self.name!r} makes a name that is none: {one_line(name)}.",
+                "Values are numbers, true, false or short words of letters, digits and . + @ : -",
+            )
+        options = {**self.options, **point}
         return Strategy(
-            name=self.name,
+            name=name,
             kind=self.kind,
             backend=None if self.kind is StrategyKind.EAGER else self.backend,
-            mode=None if self.options or self.kind is not StrategyKind.COMPILE else self.mode,
+            mode=None if options or self.kind is not StrategyKind.COMPILE else self.mode,
             dynamic=self.dynamic,
             fullgraph=self.fullgraph,
-            scope=self.scope,
+            scope="regions" if self.regions else self.scope,
             cache=CACHE_OF_KIND[self.kind],
-            options=self.options,
+            options=options,
+            regions={path: region.model_dump(exclude_none=True) for path, region in self.regions.items()},
+            reason=self.reason,
         )
 
 

@@ -31,26 +31,39 @@ def paste(strategy: Strategy, task: Task) -> str:
     name = "function" if task is Task.FUNCTION else "model"
     if strategy.kind is not StrategyKind.COMPILE:
         return f"# package it once: compilewatch precompile, strategy {strategy.name}"
-    given = compile_arguments(strategy)
     settings = {
         option: value
         for option, value in strategy.options.items()
         if option.partition(".")[0] in ("dynamo", "functorch")
     }
-    options = {option: value for option, value in strategy.options.items() if option not in settings}
-    given |= {"options": options}
-    plain = {"backend": "inductor", "mode": "default", "options": {}}
-    shown = [f"{key}={value!r}" for key, value in given.items() if plain.get(key) != value]
     before = [
         f"torch.{'_dynamo' if option.startswith('dynamo.') else '_functorch'}.config."
         f"{option.partition('.')[2]} = {value!r}"
         for option, value in settings.items()
     ]
+    if strategy.regions:
+        parts = [
+            f"{name}.get_submodule({path!r}).compile({_arguments(strategy.model_copy(update=own))})"
+            for path, own in strategy.regions.items()
+        ]
+        return "; ".join([*before, *parts])
     if strategy.scope == "regional":
-        line = f"for block in {name}.layers: block.compile({', '.join(shown)})  # its repeated blocks"
+        line = f"for block in {name}.layers: block.compile({_arguments(strategy)})  # its repeated blocks"
     else:
-        line = f"{name} = torch.compile({', '.join([name, *shown])})"
+        line = f"{name} = torch.compile({', '.join(filter(None, (name, _arguments(strategy))))})"
     return "; ".join([*before, line])
+
+
+def _arguments(strategy: Strategy) -> str:
+    """Of torch.compile, beside its defaults: "dynamic=True, options={'freezing': True}"."""
+    options = {
+        option: value
+        for option, value in strategy.options.items()
+        if option.partition(".")[0] not in ("dynamo", "functorch")
+    }
+    given = compile_arguments(strategy) | {"options": options}
+    plain = {"backend": "inductor", "mode": "default", "options": {}}
+    return ", ".join(f"{key}={value!r}" for key, value in given.items() if plain.get(key) != value)
 
 
 def advice_lines(document: Mapping[str, Any]) -> list[str]:

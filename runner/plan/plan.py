@@ -35,6 +35,9 @@ from compilewatch.runner.plan.trial_spec import (
 )
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
+QUANTISED = ("int8", "fp8")
+"""Variants that torchao makes."""
+
 
 class NotApplicable(Closed):
     """A case that means nothing here, and why. It is shown and not measured."""
@@ -192,6 +195,7 @@ def _split(
     for definition in selection.workloads:
         for strategy in selection.strategies:
             reason = not_applicable_reason(strategy, device_kind) or _unfit(definition, strategy)
+            reason = reason or _unfit_variant(definition, device_kind, is_here=is_here)
             if is_here and not reason and strategy.backend == "onnxruntime":
                 missing = next((name for name in ONNX_PACKAGES if find_spec(name) is None), None)
                 reason = missing and f"{missing} is not installed; the extra onnx brings it"
@@ -200,6 +204,19 @@ def _split(
             else:
                 others.append(NotApplicable(workload=definition.name, strategy=strategy.name, reason=reason))
     return cases, tuple(others)
+
+
+def _unfit_variant(definition: WorkloadDefinition, device: str, *, is_here: bool) -> str | None:
+    """Why a quantised variant cannot be measured, as far as that is known before it is built."""
+    if definition.variant not in QUANTISED:
+        return None
+    if definition.task is Task.TRAINING:
+        return f"{definition.variant} is for inference"
+    if definition.variant == "fp8" and device == "cpu":
+        return "fp8 needs a GPU that multiplies 8-bit floats"
+    if is_here and find_spec("torchao") is None:
+        return "torchao is not installed; the extra quantised brings it"
+    return None
 
 
 def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
@@ -243,7 +260,7 @@ def case_spec(
     """
     require_one_rank(definition, "A script")
     workload = workload_spec(definition).model_dump(mode="json")
-    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions", "task_is_open")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions", "task_is_open", "variant")
     return {
         "workload": {name: workload[name] for name in names},
         "strategy": strategy.model_dump(mode="json"),

@@ -129,9 +129,29 @@ def known_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
 
 def known_strategies(settings: Settings) -> dict[str, Strategy]:
     """Built-in strategies, then those of the configuration."""
-    own = {entry.name: entry.strategy() for entry in settings.strategy}
-    _refuse_duplicate("strategy", own, BUILTIN)
+    own = {each.name: each for entry in settings.strategy for each in entry.strategies()}
+    sweeps = strategy_sweeps(settings)
+    _refuse_duplicate("strategy", {**own, **sweeps}, BUILTIN)
+    for members in sweeps.values():
+        settings.limits.require("sweeps", len(members))
     return {**BUILTIN, **own}
+
+
+def strategy_sweeps(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """What each [[strategy]] entry that lists values makes: its name -> those of its strategies."""
+    return {
+        entry.name: tuple(each.name for each in entry.strategies())
+        for entry in settings.strategy
+        if entry.sweep
+    }
+
+
+def _strategy_names(names: Iterable[str], settings: Settings) -> Iterator[str]:
+    """`names`; the name of a sweep, with modifiers or without, stands for all that it makes."""
+    sweeps = strategy_sweeps(settings)
+    for name in names:
+        base, plus, modifiers = name.partition("+")
+        yield from (each + plus + modifiers for each in sweeps.get(base, (base,)))
 
 
 def known_suites(settings: Settings) -> dict[str, Suite]:
@@ -163,7 +183,7 @@ def select(
     own = chosen is not None and chosen.name not in SUITES
     with in_table("suite", chosen.name) if own and chosen else nullcontext():
         definitions = tuple(_workload(name, known, settings) for name in names)
-        parsed = [parse_strategy(name, named) for name in wanted]
+        parsed = [parse_strategy(name, named) for name in _strategy_names(wanted, settings)]
     return ResolvedSuite(
         suite=chosen.name if chosen else None,
         workloads=definitions,
@@ -212,7 +232,7 @@ def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterab
         *settings.run.strategies,
         *(name for suite in settings.suite for name in suite.strategies),
     }
-    for name in strategies:
+    for name in _strategy_names(strategies, settings):
         backend = parse_strategy(name, named).backend
         if not {name, name.partition("+")[0]} & configured and backend not in TORCH_BACKENDS:
             raise ConfigError(

@@ -20,17 +20,19 @@ from compilewatch.runner.worker.timing.sampling import SamplingPlan
 class Diagnostics:
     """`profile`: a few steps under torch.profiler. `trace_into`: the data directory that gets the compiler's
     own log of a cold compilation; None for no log. `bisect_s`: how long to seek the part of the compiler that
-    makes a trial fail, in seconds; 0 does not seek it.
+    makes a trial fail, in seconds; 0 does not seek it. `loss_steps`: how long a training is compared with
+    eager's, in steps; 0 compares none.
     """
 
     profile: bool = False
     trace_into: Path | None = None
     bisect_s: float = 0.0
+    loss_steps: int = 0
 
     @property
     def follow(self) -> bool:
         """Whether a process follows a trial that succeeded."""
-        return self.profile or self.trace_into is not None
+        return self.profile or self.trace_into is not None or self.loss_steps > 0
 
 
 NO_DIAGNOSTICS = Diagnostics()

@@ -178,4 +178,5 @@ def worker_specification(
         cpus=feeding_cpus(spec.device),
         cpus_of_ranks=tuple(map(feeding_cpus, rank_devices(spec.device, spec.workload.ranks)[1:])),
         artifacts=str(artifacts),
+        steps=spec.diagnostics.loss_steps,
     )

@@ -16,13 +16,16 @@ from pydantic import ValidationError
 
 from compilewatch.db.cause.bisection import bisection_sentence, replay_line
 from compilewatch.db.errors import CompilewatchError, one_line
-from compilewatch.db.records.evidence import Bisection
+from compilewatch.db.records.evidence import Bisection, LossPath
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile
 from compilewatch.db.records.trial import (
     CacheState,
     FailureKind,
+    Numerics,
+    NumericsStatus,
     Status,
     StrategyKind,
+    Task,
     Trial,
 )
 from compilewatch.db.records.validation import first_problem
@@ -133,6 +136,8 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[in
         return trial
     if attempt.spec.diagnostics.profile:
         trial = _profiled(trial, attempt, scratch, locks)
+    if attempt.spec.diagnostics.loss_steps:
+        trial = _trained(trial, attempt, scratch, locks)
     data_dir = attempt.spec.diagnostics.trace_into
     if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
         directory = trace_directory(data_dir, trial.trial_id)
@@ -203,6 +208,25 @@ def _profiled(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int
         problem = first_problem(error, "all of it")
         _LOG.warning("The profile of %s is not one: %s", trial.workload.name, problem)
         return trial
+
+
+def _trained(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
+    """`trial` with its losses beside eager's; a trial that compiles no training has none."""
+    compiles = trial.strategy.kind is StrategyKind.COMPILE
+    if trial.workload.task is not Task.TRAINING or not compiles or attempt.spec.workload.ranks > 1:
+        return trial
+    role = ProcessRole(scratch / "measure", "losses")
+    record = _record_of_pass(listen(attempt, scratch, role, locks), "losses", trial)
+    if record is None:
+        return trial
+    try:
+        path = LossPath.model_validate(record.losses)
+    except ValidationError as error:
+        problem = first_problem(error, "all of it")
+        _LOG.warning("The losses of %s are none: %s", trial.workload.name, problem)
+        return trial
+    numerics = trial.numerics or Numerics(status=NumericsStatus.NOT_CHECKED)
+    return trial.model_copy(update={"numerics": numerics.model_copy(update={"training": path})})
 
 
 def _record_of_pass(finished: Finished, name: str, trial: Trial) -> Record | None:

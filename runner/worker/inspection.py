@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import traceback
 from typing import Any
 
-from compilewatch.runner.worker import numerics, streams
+from compilewatch.runner.worker import numerics, streams, variants
 from compilewatch.runner.worker.cold_start import Started
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.failures import WrongResultError, is_ours
@@ -17,6 +18,7 @@ from compilewatch.runner.worker.timed import Timed
 from compilewatch.runner.worker.timing.sampling import Side
 
 _STEPS = 3
+_ITERATIONS = 3
 _Held = dict[str, tuple[Side, Variant, Partitions | None]]
 """A side by the name in the record of what its memory is held for."""
 
@@ -27,6 +29,10 @@ def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) 
     control, subject = started.eager.control, started.subject
     facts = started.compiler_facts(timed.cudagraph_launches)
     record.stream = _stream_facts(started, timed)
+    if record.stream is not None:
+        record.stream |= _waiting(
+            progress, timed, {"": (sides.own, subject), "control_": (sides.control, control)}
+        )
     progress.enter("memory")
     timers.release()
     held: _Held = {"saved": (sides.own, subject, None if compiled is None else compiled.partitions)}
@@ -80,6 +86,8 @@ def _check_numerics(progress: Progress, control: Variant, subject: Variant) -> N
     )
     if wrong is not None:
         raise WrongResultError(wrong)
+    if spec.workload.variant not in (None, "float32") and record.numerics["status"] == "pass":
+        record.numerics["float32_error"] = variants.error_of(progress, subject)
 
 
 def _stream_facts(started: Started, timed: Timed) -> dict[str, Any] | None:
@@ -88,6 +96,25 @@ def _stream_facts(started: Started, timed: Timed) -> dict[str, Any] | None:
     if started.compiled is None or control is None:
         return streams.facts(built, eager.first, samples, None, [])
     return streams.facts(built, started.compiled.first, samples, eager.first, control.times[name])
+
+
+def _waiting(
+    progress: Progress, timed: Timed, sides: dict[str, tuple[Side | None, Variant]]
+) -> dict[str, float]:
+    """Of each side by its prefix in the record how long an iteration takes and how much of it waits for
+    batches: medians; nothing where the deadline leaves no time, and of several ranks.
+    """
+    found: dict[str, float] = {}
+    needed_ns = sum(side.latency_ns() for side in timed.sides.in_order)
+    if progress.ranks.are_several or not progress.deadline.leaves(_ITERATIONS * needed_ns):
+        return found
+    for prefix, (side, variant) in sides.items():
+        if side is not None:
+            with grad_context(variant.built), side.around():
+                taken = [streams.waited_ns(variant, progress.device) for _ in range(_ITERATIONS)]
+            whole, waited = (statistics.median(each) for each in zip(*taken, strict=True))
+            found |= {f"{prefix}iteration_ns": whole, f"{prefix}data_ns": waited}
+    return found
 
 
 def _peak_of(

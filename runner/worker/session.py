@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from compilewatch.runner.worker import bisecting, inspection, numerics
+from compilewatch.runner.worker import bisecting, inspection, losses, numerics
 from compilewatch.runner.worker.artifacts import save
 from compilewatch.runner.worker.cold_start import Started, start_cold
 from compilewatch.runner.worker.compiler import compiler_facts, explaining
@@ -51,6 +51,10 @@ class Session:
         spec = self._progress.spec
         if spec.purpose == "bisect":
             self._bisect()
+            return
+        if spec.purpose == "losses":
+            with self._progress.phase("losses"):
+                self._record.losses = losses.compare(self._progress, spec.steps)
             return
         if spec.purpose == "explain":
             self._explain()

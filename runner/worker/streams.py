@@ -101,6 +101,26 @@ class FirstIteration(Compilations):
             torch.cuda.synchronize(device)
 
 
+def waited_ns(variant: Variant, device: torch.device) -> tuple[int, int]:
+    """Of one warm iteration the time until `device` has finished it, and in it the time until each batch was
+    there, while the device may still have had work.
+    """
+    stream = variant.built.stream
+    assert stream is not None
+    waited, began = 0, time.perf_counter_ns()
+    batches = iter(stream.batches())
+    while True:
+        asked = time.perf_counter_ns()
+        batch = next(batches, None)
+        waited += time.perf_counter_ns() - asked
+        if batch is None:
+            break
+        variant.one_batch(batch)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter_ns() - began, waited
+
+
 def facts(
     built: Built,
     own: FirstIteration,

@@ -207,3 +207,40 @@ def test_ranks_of_a_launch_share_a_run(tmp_path: Path) -> None:
     assert len({trial.run_id for trial in trials}) == 1
     assert [trial.summary.metrics["rank"] for trial in trials if trial.summary] == [0.0, 1.0]
     assert {trial.strategy.name for trial in trials} == {"eager"}
+
+
+_LOOP = """
+import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Slow:
+    def __len__(self):
+        return 12
+    def __getitem__(self, number):
+        time.sleep(0.02)
+        return torch.ones(4)
+
+before = DataLoader(Slow())
+was = type(iter(before)).__next__
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(Slow(), batch_size=1):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_what_a_loop_waits_for_its_data_is_noted(tmp_path: Path) -> None:
+    """Twelve batches of 20 ms each; a step of so small a model takes next to nothing."""
+    folder, program = tmp_path / "jobs", tmp_path / "train.py"
+    program.write_text(_LOOP)
+    done = run("-m", "compilewatch.record", "--name", "loader", "--", str(program), folder=folder)
+    assert done.returncode == 0, done.stderr
+    (trial,) = recorded(folder)
+    figures = trial.summary.metrics
+    assert 0.24 <= figures["loop_data_s"] <= figures["loop_s"]
+    assert figures["steady_data_share"] > 0.5
+    assert figures["loop_compile_s"] == 0

@@ -11,7 +11,7 @@ from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import saved_text
 from compilewatch.db.cause.notes import cache_texts, compiled_texts, utilization_text
-from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.numerics import losses_sentence, numerics_sentence
 from compilewatch.db.cause.trial_words import (
     eager_before,
     measurements,
@@ -144,6 +144,7 @@ def numerics_pairs(numerics: Numerics) -> dict[str, str | None]:
     return {
         "Status": units.words(numerics.status.value),
         "Error": numerics_sentence(numerics) or None,
+        "Training": losses_sentence(numerics.training) if numerics.training else None,
         "Reference": numerics.reference or units.MISSING,
         "Cosine similarity": exact(numerics.cosine_similarity),
         "Largest error": exact(numerics.max_abs_error),

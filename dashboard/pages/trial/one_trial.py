@@ -32,7 +32,13 @@ from compilewatch.db.cause.profile_words import longest_rows, profile_rows, work
 from compilewatch.db.cause.ranks import rank_rows, ranks_sentence
 from compilewatch.db.cause.sentences import explained
 from compilewatch.db.cause.timing_words import device_times, timing_facts, timing_finding
-from compilewatch.db.cause.trial_words import other_figures, sample_count_text, step_times, stream_texts
+from compilewatch.db.cause.trial_words import (
+    loop_text,
+    other_figures,
+    sample_count_text,
+    step_times,
+    stream_texts,
+)
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.cases.cold_start import phases_of
@@ -374,9 +380,12 @@ def _trace(trial: Trial) -> tuple[Part, ...]:
 
 def _source(trial: Trial) -> tuple[Part, ...]:
     """Figures that only the source of an imported trial has."""
-    stated = other_figures(trial.summary) if trial.summary is not None else []
+    if trial.summary is None:
+        return ()
+    stated, loop = other_figures(trial.summary), loop_text(trial.summary)
     note = f"As {trial.source.name} names them, in its own units."
-    return (Pairs("Figures of the source", dict(stated), note),) if stated else ()
+    spent = (Lines((f"{loop}.",), "Where the loop spent its time"),) if loop else ()
+    return (*spent, Pairs("Figures of the source", dict(stated), note)) if stated else ()
 
 
 def _cold_start(trial: Trial) -> Part:

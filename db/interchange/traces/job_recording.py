@@ -39,6 +39,10 @@ class _Recording:
 
     log: CompileLog = field(default_factory=CompileLog)
     steps_ns: list[int] = field(default_factory=list)
+    waits_ns: list[int] = field(default_factory=list)
+    """How long each of them waited for a data loader; empty where none was used."""
+    loop_began_ns: int | None = None
+    """When the first batch was asked for."""
     by_hand: bool = False
     import_torch_ns: int | None = None
     software: Fields | None = None
@@ -77,11 +81,18 @@ class _Recording:
             # The optimizer's steps until then were none of the job's.
             self.by_hand, self.first_step = True, None
             self.steps_ns.clear()
-        for moment_ns in line.counts("steps_ns"):
+            self.waits_ns.clear()
+        moments_ns = line.counts("steps_ns")
+        self.loop_began_ns = line.count("loop_began_ns") or self.loop_began_ns
+        waits_ns = line.counts("waits_ns") if "waits_ns" in line.data else [0] * len(moments_ns)
+        if len(waits_ns) != len(moments_ns):
+            line.fail("waits_ns", "has not one wait for each of steps_ns")
+        for moment_ns, wait_ns in zip(moments_ns, waits_ns, strict=True):
             if self.steps_ns and moment_ns <= self.steps_ns[-1]:
                 self.backward += 1
             else:
                 self.steps_ns.append(moment_ns)
+                self.waits_ns.append(wait_ns)
         if self.first_step is None:
             self.phases_at_first_step_ns = dict(self.log.phases.spent_ns)
             self.first_step = line.part("first_step")
@@ -129,6 +140,7 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
     figures = {"steps_recorded": float(len(recording.steps_ns))} if recording.steps_ns else {}
     if until_steady:
         figures["steps_until_steady"] = float(until_steady)
+    figures |= _of_loop(recording, until_steady)
     after_ready = None
     if recording.after_ready is not None:
         after_ready = recording.after_ready.facts(recording.ended_ns)
@@ -159,6 +171,26 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
         after_ready=after_ready,
         cut_off=cut_off,
     )
+
+
+def _of_loop(recording: _Recording, until_steady: int | None) -> dict[str, float]:
+    """Where the time went from the first batch that was asked for to the last step: data, compiling, steps;
+    and of steady steps the share that waits for data. Nothing of a job without a data loader.
+    """
+    began_ns, ends_ns = recording.loop_began_ns, recording.steps_ns
+    if began_ns is None or not ends_ns or ends_ns[-1] <= began_ns:
+        return {}
+    phases = recording.log.phases
+    compiling_ns = (phases.until_ns(ends_ns[-1]) or 0) - (phases.until_ns(began_ns) or 0)
+    figures = {
+        "loop_s": (ends_ns[-1] - began_ns) / NS_PER_S,
+        "loop_data_s": sum(recording.waits_ns) / NS_PER_S,
+        "loop_compile_s": compiling_ns / NS_PER_S,
+    }
+    if until_steady and until_steady < len(ends_ns):
+        steady_ns = ends_ns[-1] - ends_ns[until_steady - 1]
+        figures["steady_data_share"] = min(1.0, sum(recording.waits_ns[until_steady:]) / steady_ns)
+    return figures
 
 
 def _steps_until_steady(intervals_ns: list[int]) -> int | None:

@@ -15,9 +15,9 @@ from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.metrics.trial_times import with_pooled_eager
-from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.strategies import EAGER, sort_key, whole_of
 from compilewatch.db.records.trial import CacheState, StrategyKind
-from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _FILLED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 """What a process that compiled nothing itself found on disk."""
@@ -122,6 +122,71 @@ def from_cache(trials: DataFrame, policy: Policy | None = None) -> Iterator[Diff
         base = next((name for name in _cold_names(head) if name in names), None)
         if base is not None:
             yield from _in_latency(trials, base, head, policy)
+
+
+@dataclass(frozen=True)
+class LeftOutPart:
+    """What an option or pass of a strategy does on one workload: `cost` and `latency` are those of the
+    strategy against the same without it; None where there is no trial to compare.
+    """
+
+    workload: str
+    strategy: str
+    part: str
+    cost: Row | None
+    latency: Row | None
+
+    @property
+    def steps(self) -> float | None:
+        """After how many steps its compile time is repaid; None where it gains or costs nothing shown."""
+        cost, latency = self.cost, self.latency
+        if cost is None or latency is None or latency.verdict is not Verdict.IMPROVED:
+            return None
+        values = (cost.base, cost.head, latency.base, latency.head)
+        if cost.verdict is not Verdict.REGRESSED or not all(isinstance(each, float | int) for each in values):
+            return None
+        without, whole, slow, fast = map(float, values)  # type: ignore[arg-type]
+        return (whole - without) / (slow - fast)
+
+    @property
+    def finding(self) -> str:
+        """Whether it earns its compile time, as far as its trials decide it."""
+        decided = [each for each in (self.latency, self.cost) if each is not None]
+        if len(decided) < 2 or any(each.verdict not in _DECIDED for each in decided):
+            return "undecided"
+        gains, costs = ([verdict is each.verdict for each in decided] for verdict in _WAYS)
+        if costs[0]:
+            return "slows the step down"
+        if gains[0]:
+            return "earns it" if costs[1] else "gains for nothing"
+        if costs[1]:
+            return "does not earn it"
+        return "saves compile time" if gains[1] else "changes neither"
+
+
+_WAYS = (Verdict.IMPROVED, Verdict.REGRESSED)
+_DECIDED = (*_WAYS, Verdict.UNCHANGED)
+
+
+def left_out_parts(
+    trials: DataFrame, policy: Policy | None = None, whole: str | None = None
+) -> Iterator[LeftOutPart]:
+    """Of every strategy of `trials` that leaves something out (`default+without:pattern_matcher`) what the
+    part does, where the whole was measured too; of the strategy `whole` alone where it is named.
+    """
+    names = set(trials["strategy"])
+    for without in sorted(names, key=sort_key):
+        known = whole_of(without)
+        if known is None or known[0] not in names or whole not in (None, known[0]):
+            continue
+        judged = judge_sides(*_as_sides(with_pooled_eager(trials), without, known[0]), policy or Policy())
+        rows: dict[str, dict[Metric, Row]] = {}
+        for row in judged.measured_rows((Metric.LATENCY, Metric.COMPILE_COST)):
+            rows.setdefault(row.workload, {})[row.metric] = row
+        for workload, of in sorted(rows.items()):
+            yield LeftOutPart(
+                workload, *known, cost=of.get(Metric.COMPILE_COST), latency=of.get(Metric.LATENCY)
+            )
 
 
 def _in_latency(trials: DataFrame, base: str, head: str, policy: Policy | None) -> Iterator[Difference]:

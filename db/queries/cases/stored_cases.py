@@ -126,10 +126,16 @@ def _of_workloads(cases: Sequence[_Listed]) -> list[ColumnElement[bool]]:
 
 def changes_of_strategies(db: Database) -> dict[str, str]:
     """By strategy id what it gives torch.compile beside its defaults, its scope and its caches, in words."""
-    columns = [STRATEGY.c[name] for name in ("strategy_id", *Strategy.model_fields)]
+    columns = [STRATEGY.c[name] for name in ("strategy_id", *Strategy.model_fields) if name in STRATEGY.c]
     with db.read() as connection:
         rows = [dict(row) for row in connection.execute(select(*columns)).mappings()]
     return {row.pop("strategy_id"): _changes(Strategy.model_validate(row)) for row in rows}
+
+
+def _region(own: dict[str, Any]) -> str:
+    """What one part of the model sets itself: "dynamic True, freezing True"."""
+    given = {**own, **own.get("options", {})}
+    return ", ".join(f"{name} {value}" for name, value in given.items() if name != "options")
 
 
 def _changes(strategy: Strategy) -> str:
@@ -137,6 +143,7 @@ def _changes(strategy: Strategy) -> str:
     options = given.pop("options", {})
     usual = {"backend": "inductor", "mode": "default"}
     named = [f"{name} {value}" for name, value in given.items() if usual.get(name) != value]
-    scope = [] if strategy.scope == "full" else [f"scope {strategy.scope}"]
+    scope = [] if strategy.scope in ("full", "regions") else [f"scope {strategy.scope}"]
+    scope += [f"{path}: {_region(own) or 'compiled'}" for path, own in strategy.regions.items()]
     cache = [f"cache {strategy.cache}"] if strategy.cache in ("warm", "portable", "packaged") else []
     return ", ".join([*named, *(f"{name} {value}" for name, value in options.items()), *scope, *cache])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pandas import DataFrame
@@ -14,9 +14,13 @@ from pydantic import ValidationError
 
 from compilewatch.db.cells import table_row
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import ConfigError
+from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.json_rows import plain
-from compilewatch.db.judge.compare.strategies import compare_strategies, workloads_of_both
+from compilewatch.db.judge.compare.strategies import (
+    compare_strategies,
+    left_out_parts,
+    workloads_of_both,
+)
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.metrics.groups import row_dicts
@@ -25,7 +29,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import machines_named, require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.strategies import EAGER, WITHOUT
 from compilewatch.db.units import first_of
 from compilewatch.db.verdicts.case_view import case_texts, case_view
 from compilewatch.db.verdicts.machines import SideBySide, cells, side_by_side
@@ -53,6 +57,7 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.parts import LEFT_OUT, left_out_cells, left_out_rows, left_out_table
 from compilewatch.runner.output.tables import console, plain_table, print_lines, print_markdown
 from compilewatch.runner.regressions.judged_runs import machine_here
 
@@ -95,6 +100,7 @@ def compare(
 
     strategy=default strategy=max-autotune compares two strategies of the newest build of one machine: this
     one, else the one with most workloads of both. Eager is the one within each compiled trial.
+    strategy=default strategy=default+without lists what each part does that `run --leave-out` left out.
     machine=A machine=B sets two machines side by side: the newest figures of the cases that both measured,
     without a verdict.
     latest is the build measured last, previous the one before it, on this machine where it measured, else on
@@ -124,6 +130,9 @@ def compare(
         with database_of(settings, migrate=False) as database:
             mine = only(machine_named(database, machine))
             filters = Filters(workloads=tuple(workload or ()), machines=mine)
+            if strategies[1] == strategies[0] + WITHOUT:
+                _print_left_out(_left_out(database, filters, strategies[0], policy), json_, markdown_)
+                return 0
             report = _of_strategies(database, filters, strategies, policy)
         print_comparison(report, as_json=json_, as_markdown=markdown_)
         print_undecided(report.comparison.verdict, report)
@@ -171,6 +180,27 @@ def _of_strategies(
         comparison = comparison.model_copy(update={"said": (said,)})
         comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
+
+
+def _left_out(database: Database, filters: Filters, whole: str, policy: Policy) -> list[dict[str, Any]]:
+    """What each part that was left out of `whole` does, on the newest build of each machine."""
+    frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
+    rows = [row for frame in frames for row in left_out_rows(left_out_parts(frame, policy, whole))]
+    if not rows:
+        raise NotFoundError(
+            f"Nothing was left out of {whole}.", f"Measure it: `compilewatch run -s {whole} --leave-out`."
+        )
+    return rows
+
+
+def _print_left_out(rows: Sequence[dict[str, Any]], as_json: bool, as_markdown: bool) -> None:
+    if as_json:
+        print_document({"schema": "compilewatch.left-out/1", "rows": rows})
+    elif as_markdown:
+        lines = [table_row(*each) for each in left_out_cells(rows)]
+        print_markdown([table_row(*LEFT_OUT), "|" + " --- |" * len(LEFT_OUT), *lines])
+    else:
+        console().print(left_out_table(rows))
 
 
 def _of_machines(

@@ -18,6 +18,7 @@ from pandas import DataFrame
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.judge.compare.strategies import left_out_parts
 from compilewatch.db.judge.targets import check_targets
 from compilewatch.db.log_lines import OneLine
 from compilewatch.db.metrics.cases import summarize_cases
@@ -26,6 +27,7 @@ from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
+from compilewatch.db.records.strategies import WITHOUT, leaves_out
 from compilewatch.db.records.trial import StrategyKind, Task
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import MISSING, duration, plural
@@ -61,6 +63,13 @@ from compilewatch.runner.output.comparison_text import target_lines
 from compilewatch.runner.output.documents import print_document, run_document
 from compilewatch.runner.output.failures import failure_lines, newest_failures
 from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.parts import (
+    left_out_rows,
+    left_out_table,
+    submodule_lines,
+    submodule_rows,
+    submodule_table,
+)
 from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import (
     answer_lines,
@@ -70,8 +79,6 @@ from compilewatch.runner.output.tables import (
     reasons,
     result_parts,
     result_table,
-    submodule_rows,
-    submodule_table,
 )
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
 from compilewatch.runner.plan.durations import Durations, by_value, require_fit, stored_durations_s
@@ -84,6 +91,8 @@ from compilewatch.runner.process.supervise import run_submodules
 from compilewatch.runner.regressions.notify import address
 from compilewatch.runner.storage.last_run import remember_runs
 
+MOST_LOSSES = 10_000
+"""Steps of which a record holds the losses."""
 _P99 = (Metric.LATENCY_P99, METRICS[Metric.LATENCY_P99].column)
 
 
@@ -132,11 +141,31 @@ def run(
     label: LabelOption = None,
     profile: ProfileOption = False,
     trace: TraceOption = False,
+    losses: Annotated[
+        int | None,
+        typer.Option(
+            "--losses",
+            metavar="STEPS",
+            min=2,
+            max=MOST_LOSSES,
+            help="Train each compiled training beside eager for so many steps, in its own process, and say "
+            "where its loss or a weight leaves eager's.",
+        ),
+    ] = None,
     submodules: Annotated[
         bool,
         typer.Option(
             "--submodules",
-            help="Compile each direct submodule of one model by itself, too, and list what each costs.",
+            help="Compile each direct submodule of one model by itself, too, and rank them by what each "
+            "gains beside what it costs.",
+        ),
+    ] = False,
+    leave_out: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out",
+            help="Leave each option of a strategy out in turn, too, or of one without options each pass of "
+            "Inductor, and list which earn their compile time.",
         ),
     ] = False,
     columns: Annotated[
@@ -159,22 +188,19 @@ def run(
     if until_decided:
         require_minutes(minutes)
     wait_s = None if wait is None else seconds_of("--wait", wait)
-    settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
-    if compile_threads is not None:
-        settings = settings.with_run(compile_threads=compile_threads)
-    if chosen and any(each.name in _P99 for each in chosen):
-        settings = settings.with_run(samples=max(settings.run.samples, FEWEST_FOR_P99))
-    if task is not None:
-        settings = _with_task(settings, task, workloads)
+    settings = _with_task(settings_of(config, db), task, workloads)
+    settings = _as_asked(settings, compile_threads, chosen or ())
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workloads, strategies=strategies)
     builds = _builds(python, build, settings)
     with UnderWay("asking each interpreter for its torch"):
         facts = interpreter_facts(builds)
     resolved = resolve_device(settings, facts, device)
-    if submodules:
-        strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
+    named = (settings, suite, workloads)
+    by_part = _with_submodules(*named, strategies, resolved, builds) if submodules else []
+    by_pass = _with_left_out(*named, strategies) if leave_out else []
+    strategies = list(dict.fromkeys((*by_part, *by_pass))) or strategies
     selection = select(settings, suite=suite, workloads=workloads, strategies=strategies)
     plan = plan_run(
         settings,
@@ -185,8 +211,13 @@ def run(
         device=resolved,
         label=label,
         builds=builds,
-        diagnostics=Diagnostics(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
+        diagnostics=Diagnostics(
+            profile=profile,
+            trace_into=settings.data_dir.absolute() if trace else None,
+            loss_steps=losses or 0,
+        ),
     )
+    _require_training(plan, losses)
     require_space(settings.data_dir)
     _warn_on_stderr()
     _warn_of_commits(plan)
@@ -210,8 +241,8 @@ def run(
         report = None if outcome.interrupted else _judge(plan, frame, database, settings, fresh=sides.fresh)
         ended = sides.lines(durations, budget)
         notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
-        rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
-    _print(plan, frame, report, settings, json_, rows, notes, chosen)
+        parts = _parts(plan, frame, database, settings, submodules, leave_out)
+    _print(plan, frame, report, settings, json_, parts, notes, chosen)
     for line in ended:
         print(printable(line), file=sys.stderr)
     _print_runs(plan, settings)
@@ -222,6 +253,20 @@ def run(
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
         print(f"  Type `compilewatch import {where}` where the database is.", file=sys.stderr)
     return _exit_code(outcome, report)
+
+
+def _require_training(plan: Plan, losses: int | None) -> None:
+    """Raises ConfigError where `losses` are asked for and no case can have them."""
+    if losses is not None and not any(
+        (spec.workload.task is Task.TRAINING or spec.workload.task_is_open)
+        and spec.strategy.kind is StrategyKind.COMPILE
+        and spec.workload.ranks == 1
+        for spec in plan.trials
+    ):
+        raise ConfigError(
+            "--losses is for a training that is compiled, in one process.",
+            "Name one with a strategy: --workload mlp-train --strategy default.",
+        )
 
 
 def _sides(
@@ -243,7 +288,18 @@ def _run_ids(plan: Plan) -> tuple[str, ...]:
     return tuple(planned.run_id for planned in plan.runs)
 
 
-def _with_task(settings: Settings, task: Task, workloads: Sequence[str]) -> Settings:
+def _as_asked(settings: Settings, compile_threads: int | None, chosen: Sequence[Cell]) -> Settings:
+    """With these threads that compile, and with the steps that a p99 among the figures needs."""
+    if compile_threads is not None:
+        settings = settings.with_run(compile_threads=compile_threads)
+    if any(each.name in _P99 for each in chosen):
+        settings = settings.with_run(samples=max(settings.run.samples, FEWEST_FOR_P99))
+    return settings
+
+
+def _with_task(settings: Settings, task: Task | None, workloads: Sequence[str]) -> Settings:
+    if task is None:
+        return settings
     others = [name for name in workloads if not is_target(name)]
     if others or not workloads:
         named = others[0] if others else "A suite"
@@ -279,6 +335,31 @@ def _with_submodules(
         raise ConfigError(f"{chosen.workloads[0].name} has no submodules.", "Name a model, not a function.")
     by_part = [f"{name}+submodule:{path}" for name in whole for path in paths]
     return [*(strategy.name for strategy in chosen.strategies), *by_part]
+
+
+def _with_left_out(
+    settings: Settings, suite: str | None, workloads: Sequence[str], strategies: Sequence[str]
+) -> list[str]:
+    """The strategies, and each that compiles by Inductor with every option or pass of it left out in turn."""
+    chosen = select(settings, suite=suite, workloads=workloads, strategies=strategies).strategies
+    whole = [s for s in chosen if s.kind is StrategyKind.COMPILE and s.backend == "inductor"]
+    if not whole:
+        raise ConfigError("--leave-out needs a strategy that compiles.", "Add --strategy default.")
+    left_out = [f"{each.name}{WITHOUT}:{option}" for each in whole for option in leaves_out(each)]
+    return [*(strategy.name for strategy in chosen), *left_out]
+
+
+def _parts(
+    plan: Plan, frame: DataFrame, database: Database, settings: Settings, submodules: bool, leave_out: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """The rows of --submodules and --leave-out, by the key that the document has them under."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    if submodules:
+        cases = summarize_cases(without_canaries(frame)).to_dict("records")
+        found["submodules"] = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan))), cases)
+    if leave_out:
+        found["left_out"] = left_out_rows(left_out_parts(frame, settings.policy))
+    return found
 
 
 @contextmanager
@@ -339,7 +420,7 @@ def _print(
     report: ComparisonReport | None,
     settings: Settings,
     as_json: bool,
-    submodules: list[dict[str, Any]] | None,
+    parts: Mapping[str, list[dict[str, Any]]],
     notes: Mapping[BuildCase, list[str]],
     chosen: Sequence[Cell] | None,
 ) -> None:
@@ -353,7 +434,6 @@ def _print(
             _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts, notes
         )
         checks = [check.model_dump(mode="json") for check in targets]
-        parts = {} if submodules is None else {"submodules": submodules}
         print_document({**document, **parts, "targets": checks, "policy": settings.policy.to_json()})
         return
     out = console()
@@ -370,8 +450,11 @@ def _print(
         )
     out.print(table)
     print_lines(below)
-    if submodules is not None:
-        out.print(submodule_table(submodules))
+    if "submodules" in parts:
+        out.print(submodule_table(parts["submodules"]))
+        print_lines(submodule_lines(parts["submodules"]))
+    if "left_out" in parts:
+        out.print(left_out_table(parts["left_out"]))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
     print_lines(failure_lines(newest_failures(frame)))
     print_lines(answer_lines(rows))

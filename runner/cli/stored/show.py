@@ -12,7 +12,7 @@ from compilewatch.db.cause.after_ready import after_ready_texts
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import held_texts
 from compilewatch.db.cause.notes import cache_texts, compiled_texts, trial_notes, utilization_text
-from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.numerics import losses_sentence, numerics_sentence
 from compilewatch.db.cause.profile_words import LISTED, profile_rows, work_text
 from compilewatch.db.cause.ranks import rank_texts
 from compilewatch.db.cause.roofline import roofline
@@ -22,6 +22,7 @@ from compilewatch.db.cause.trial_words import (
     compile_cost_text,
     compile_texts,
     eager_before,
+    loop_text,
     main_figures,
     other_figures,
     process_text,
@@ -135,6 +136,8 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     if trial.numerics is not None:
         numerics = (words(trial.numerics.status.value), numerics_sentence(trial.numerics))
         facts += [("numerics", ", ".join(filter(None, numerics)))]
+        training = trial.numerics.training
+        facts += [] if training is None else [("training", losses_sentence(training))]
     return facts + profile_texts(trial) + trace_texts(trial, data_dir)
 
 
@@ -166,8 +169,9 @@ def stated_texts(trial: Trial) -> Facts:
     if trial.summary is None:
         return []
     stated = [] if trial.latency_samples_ns else main_figures(trial.summary)
+    loop = [("loop", text)] if (text := loop_text(trial.summary)) else []
     others = [(f"  {name}", text) for name, text in other_figures(trial.summary)]
-    return [*stated, *([("figures of the source", "in its own units"), *others] if others else [])]
+    return [*stated, *loop, *([("figures of the source", "in its own units"), *others] if others else [])]
 
 
 def memory_texts(memory: Memory) -> Facts:

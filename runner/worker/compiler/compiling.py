@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -104,24 +106,50 @@ def _compiled(built: Built, strategy: Strategy) -> Callable[..., Any]:
         return compiled
     if not isinstance(target, torch.nn.Module):
         raise UnsupportedCaseError(f"Scope {scope} needs an nn.Module; this workload is a function.")
+    if scope == "regions":
+        for part in regions_of(strategy):
+            _compile_blocks(_scoped(target, part.scope, ()), compile_arguments(part), apart=True)
+        return target
     if scope == "nested":
         _mark_regions(repeated(target, built.regions))
         nested: Callable[..., Any] = torch.compile(target, **arguments)
         return nested
-    for block in _scoped(target, scope, built.regions):
-        if type(block).__module__.startswith("torch."):
-            block.forward = torch.compile(_inlined(block.forward), **arguments)
-        else:
-            block.compile(**arguments)
+    _compile_blocks(_scoped(target, scope, built.regions), arguments)
     return target
 
 
-def _inlined(forward: Callable[..., Any]) -> Callable[..., Any]:
+def regions_of(strategy: Strategy) -> list[Strategy]:
+    """One strategy for each of its regions: with mode or options of its own it has not those of the whole."""
+    parts = []
+    for path, own in strategy.regions.items():
+        inherited: dict[str, Any] = (
+            {"mode": None} if own.get("options") else {"options": {}} if own.get("mode") else {}
+        )
+        parts.append(replace(strategy, **inherited | own, scope=_SUBMODULE + path, regions={}))
+    return parts
+
+
+def _compile_blocks(blocks: list[torch.nn.Module], arguments: dict[str, Any], *, apart: bool = False) -> None:
+    """In place. Blocks of torch's own classes share what is compiled for one, unless they are `apart`:
+    of different classes one would be a recompilation of the other.
+    """
+    for block in blocks:
+        if type(block).__module__.startswith("torch."):
+            forward = _inlined(block.forward)
+            if apart:
+                forward.__code__ = forward.__code__.replace()
+            block.forward = torch.compile(forward, **arguments)
+        else:
+            block.compile(**arguments)
+
+
+def _inlined(forward: Callable[..., Any]) -> FunctionType:
     """`forward` of one of torch's own modules, called from here: Dynamo passes over it otherwise."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return forward(*args, **kwargs)
 
+    assert isinstance(call, FunctionType)
     return call
 
 
@@ -231,6 +259,8 @@ def uses_cudagraphs(strategy: Strategy, device: str) -> bool:
     """Whether the strategy asks for CUDA graphs, so that each step must be marked as one."""
     if device == "cpu" or strategy.kind != "compile":
         return False
+    if strategy.regions:
+        return any(uses_cudagraphs(part, device) for part in regions_of(strategy))
     requested = strategy.options.get("triton.cudagraphs", False)
     return bool(requested) or strategy.mode in ("reduce-overhead", "max-autotune")
 

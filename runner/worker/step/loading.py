@@ -4,6 +4,7 @@ A builder is a function that returns the model or function and its inputs:
 
     (model, inputs)          inference, or a plain function of tensors
     (model, inputs, loss)    a training step; `loss(output)` returns a scalar tensor
+    (model, loader, loss)    an epoch of a `torch.utils.data.DataLoader`; `loss(output, target)`, or no loss
 
 or a `Built` for what these cannot say. It is called with the workload's `batch_size`, entries of `shape` and
 `kwargs`, and, where it declares them, with `device` and `dtype`.
@@ -15,18 +16,23 @@ import contextlib
 import difflib
 import importlib
 import inspect
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
+from torch.utils.data import DataLoader
 
-from compilewatch.runner.worker.step.leaves import with_inputs
+from compilewatch.runner.worker.step.leaves import mapped, with_inputs
 from compilewatch.runner.worker.step.messages import Workload
-from compilewatch.runner.workloads.built import TRAINING, Built
+from compilewatch.runner.workloads.built import TRAINING, Batch, Built, Stream
+from compilewatch.runner.workloads.eight_bits import CONFIGURATIONS, EIGHT_BIT_TOLERANCE, quantise
 
+# Of every epoch: eager and compiled go through the same batches.
+_ORDER = 0
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _POSITIONAL = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
@@ -69,14 +75,21 @@ def build_workload(builder: Callable[..., Any], workload: Workload, device: torc
     Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,
     they are cast to it (floating point only; a 16-bit training step keeps float32 weights and runs under
     autocast instead). A model that is as a whole in train or in eval mode is put in that of the task.
-    Raises WorkloadError; whatever the builder itself raises passes through.
+    A variant is built in float32 and cast or quantised then.
+    Raises WorkloadError, and UnsupportedCaseError for a variant that cannot be made; whatever the builder
+    itself raises passes through.
     """
     dtype = getattr(torch, workload.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise WorkloadError(f"{workload.dtype!r} is no dtype of torch.")
-    arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
-    built = _built(builder(**arguments), workload, arguments, device, dtype)
+    # Of a variant the builder draws what it draws in float32, so that both can be compared.
+    drawn = dtype if workload.variant is None else torch.float32
+    arguments = _arguments(builder, workload, {"device": device, "dtype": drawn})
+    built = _built(builder(**arguments), workload, arguments, device, drawn)
     _initialise(built)
+    if drawn is not dtype:
+        built = _cast(built, dtype)
+    built = _varied(built, workload.variant)
     return replace(built, regions=tuple(workload.regions)) if workload.regions else built
 
 
@@ -96,12 +109,28 @@ def _built(
     dtype: torch.dtype,
 ) -> Built:
     """What a builder that was given `arguments` returned, on `device` in `dtype`."""
-    built = returned if isinstance(returned, Built) else _from_tuple(returned, workload)
+    built = returned if isinstance(returned, Built) else _from_tuple(returned, workload, device, dtype)
     if built.loss is not None and built.stream is None and not _takes_one(built.loss):
         raise WorkloadError("The loss gets the output alone: bind its target, lambda out: loss(out, y).")
     if "dtype" not in arguments and built is not returned:
         built = _cast(built, dtype)
     return built if "device" in arguments else _changed(built, lambda tensor: tensor.to(device))
+
+
+def _varied(built: Built, variant: str | None) -> Built:
+    """`built` with its linear layers in 8 bits where the variant says so. Raises UnsupportedCaseError."""
+    if variant not in CONFIGURATIONS:
+        return built
+    model = built.model_or_fn
+    if built.task == TRAINING or not isinstance(model, torch.nn.Module):
+        raise UnsupportedCaseError(f"{variant} is for a model in inference.")
+    try:
+        quantise(model, variant)
+    except ImportError:
+        raise UnsupportedCaseError(f"{variant} needs torchao, which is not installed.") from None
+    except ValueError as error:
+        raise UnsupportedCaseError(str(error)) from error
+    return replace(built, tolerance=EIGHT_BIT_TOLERANCE if built.tolerance is None else built.tolerance)
 
 
 def _arguments(
@@ -131,7 +160,7 @@ def _arguments(
     return arguments
 
 
-def _from_tuple(returned: object, workload: Workload) -> Built:
+def _from_tuple(returned: object, workload: Workload, device: torch.device, dtype: torch.dtype) -> Built:
     if not isinstance(returned, tuple) or len(returned) not in (2, 3) or not callable(returned[0]):
         raise WorkloadError(
             "A builder returns (model or function, inputs), with a loss as third for a training step, "
@@ -149,8 +178,46 @@ def _from_tuple(returned: object, workload: Workload) -> Built:
     # One of which a part is in another mode than the rest, as frozen norms are, is as its builder wants it.
     if isinstance(model, torch.nn.Module) and len({each.training for each in model.modules()}) == 1:
         model.train(task == TRAINING)
+    if isinstance(inputs, DataLoader):
+        # Of mixed precision autocast takes care.
+        cast = None if task == TRAINING and dtype.itemsize == 2 else dtype
+        stream = Stream(batches=lambda: _batches(inputs, task == TRAINING, device, cast))
+        first = next(iter(stream.batches()), None)
+        if first is None:
+            raise WorkloadError("The data loader has no batch.")
+        return Built(*(model, first.inputs, task, loss), keywords=first.keywords, stream=stream)
     positional, keywords = _arguments_of(model, inputs)
     return Built(model_or_fn=model, inputs=positional, task=task, loss=loss, keywords=keywords)
+
+
+def _batches(
+    loader: DataLoader[Any], is_training: bool, device: torch.device, dtype: torch.dtype | None
+) -> Iterator[Batch]:
+    """One epoch of `loader`, in the same order every time. The last of several tensors of a batch is the
+    target of a training, and a mapping is given by name.
+    """
+    state = torch.get_rng_state()
+    for generator in (loader.generator, getattr(loader.sampler, "generator", None)):
+        if generator is not None:
+            generator.manual_seed(_ORDER)
+    torch.manual_seed(_ORDER)
+    items = iter(loader)
+    first = list(itertools.islice(items, 1))
+    torch.set_rng_state(state)
+    for item in itertools.chain(first, items):
+        moved = mapped(item, lambda tensor: _moved(tensor, device, dtype))
+        if isinstance(moved, Mapping):
+            yield Batch((), None, moved)
+        elif isinstance(moved, (tuple, list)):
+            *inputs, target = moved if is_training else (*moved, None)
+            yield Batch(tuple(inputs), target)
+        else:
+            yield Batch((moved,))
+
+
+def _moved(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype | None) -> torch.Tensor:
+    to = dtype if tensor.is_floating_point() else None
+    return tensor.to(device=device, dtype=to, non_blocking=True)
 
 
 def _takes_one(function: Callable[..., Any]) -> bool:

@@ -43,6 +43,8 @@ class Workload:
     """Whether what the builder returns decides the task; `task` is then a guess."""
     ranks: int = 1
     """Processes that take each step together."""
+    variant: str | None = None
+    """Of one model: `float32`, `bf16`, `int8` or `fp8`; None where it has no variants."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +59,18 @@ class Strategy:
     fullgraph: bool = False
     scope: str = "full"
     options: dict[str, Any] = field(default_factory=dict)
+    regions: dict[str, Any] = field(default_factory=dict)
 
 
 Purpose = (
     Literal["measure", "prime", "trace", "profile", "bisect", "canaries"]
-    | Literal["probes", "submodules", "explain", "fit", "hold", "rank"]
+    | Literal["probes", "submodules", "explain", "fit", "hold", "rank", "losses"]
 )
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
 are of several workloads in one process, `submodules` only builds the model, `explain`
-generates no code, `fit` tries a few steps of one side alone, `hold` finds what its memory is held for, and
-`rank` takes the steps of rank 0 with it.
+generates no code, `fit` tries a few steps of one side alone, `hold` finds what its memory is held for,
+`rank` takes the steps of rank 0 with it, and `losses` trains beside eager.
 """
 
 
@@ -100,6 +103,8 @@ class Specification:
     """Which of the workload's ranks this process is."""
     meeting: str = ""
     """File by which the ranks find each other."""
+    steps: int = 0
+    """Of a training whose losses are compared."""
 
     def line(self) -> bytes:
         """As the worker gets it on its standard input."""
@@ -212,6 +217,7 @@ class Record:
     """The code that the compiler wrote, of a process that traces."""
     probes: dict[str, Any] | None = None
     bisection: dict[str, Any] | None = None
+    losses: dict[str, Any] | None = None
     source_hash: str | None = None
     """Of the code that was imported from the work tree."""
     source_files: list[str] | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from compilewatch.db.cause.ranks import ranks_sentence
+from compilewatch.db.cause.trial_words import loop_text
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.read.importing import import_paths
@@ -102,3 +104,48 @@ def test_compilations_after_the_steady_step_are_no_cold_start(tmp_path: Path) ->
     more = "\n".join([*lines[:-1], *(str(each).replace("'", '"') for each in later), lines[-1]])
     (trial,) = read(written(tmp_path, x=more))
     assert trial.cold_start.until_steady_ns == 8 * S
+
+
+def with_waits(recording: str, began_s: float, *waits_s: float) -> str:
+    """`recording` whose loop asks for its first batch then, and whose steps wait so long each."""
+    lines = [json.loads(line) for line in recording.splitlines()]
+    waits = iter(waits_s)
+    for line in lines:
+        if "steps_ns" in line:
+            line["loop_began_ns"] = line_began = lines[0]["process_began_ns"] + round(began_s * S)
+            assert line_began < line["steps_ns"][0]
+            line["waits_ns"] = [round(next(waits) * S) for _ in line["steps_ns"]]
+    return "\n".join(json.dumps(line) for line in lines) + "\n"
+
+
+def test_a_loop_is_split_into_data_compiling_and_steps(tmp_path: Path) -> None:
+    """By hand: asked for at 9 s, compiled from 10 to 18 s, 21 steps of which the last 19 take 0.1 s each."""
+    recording = whole_recording()
+    steps = sum(len(json.loads(line).get("steps_ns", [])) for line in recording.splitlines())
+    waits = [1.0, *[0.04] * (steps - 1)]
+    (trial,) = read(written(tmp_path, ranker=with_waits(recording, 9, *waits)))
+    figures = trial.summary.metrics
+    moments = [ns for line in recording.splitlines() for ns in json.loads(line).get("steps_ns", [])]
+    began_ns = json.loads(recording.splitlines()[0])["process_began_ns"]
+    assert figures["loop_s"] == pytest.approx((moments[-1] - began_ns) / S - 9)
+    assert figures["loop_data_s"] == pytest.approx(sum(waits))
+    assert figures["loop_compile_s"] == pytest.approx(8)
+    assert figures["steady_data_share"] == pytest.approx(0.4, rel=1e-3)
+    text = loop_text(trial.summary)
+    assert text is not None
+    assert "8.00 s compiling" in text
+    assert text.endswith("waits for data 40.0 % of the time: at most 2.50x by faster steps")
+
+
+def test_a_job_without_a_data_loader_has_no_loop(tmp_path: Path) -> None:
+    (trial,) = read(written(tmp_path, ranker=whole_recording()))
+    assert "loop_s" not in trial.summary.metrics
+    assert loop_text(trial.summary) is None
+
+
+def test_waits_that_are_not_those_of_the_steps_are_refused(tmp_path: Path) -> None:
+    recording = with_waits(whole_recording(), 9, *[0.1] * 50)
+    broken = recording.replace('"waits_ns": [100000000, ', '"waits_ns": [', 1)
+    assert broken != recording
+    with pytest.raises(RecordError, match="waits_ns"):
+        read(written(tmp_path, ranker=broken))

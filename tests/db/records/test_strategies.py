@@ -7,7 +7,16 @@ from itertools import permutations
 import pytest
 
 from compilewatch.db.errors import NotFoundError
-from compilewatch.db.records.strategies import BUILTIN, not_applicable_reason, parse_strategy, sort_key
+from compilewatch.db.records.strategies import (
+    BUILTIN,
+    PASSES,
+    leaves_out,
+    not_applicable_reason,
+    parse_strategy,
+    settings_of_name,
+    sort_key,
+    whole_of,
+)
 from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind
 
 
@@ -28,6 +37,9 @@ def test_a_built_in_name_is_itself(name: str) -> None:
         ("default+submodule:0.1", {"scope": "submodule:0.1"}),
         ("default+warm", {"cache": CacheState.WARM}),
         ("reduce-overhead+portable", {"cache": CacheState.PORTABLE}),
+        ("default+without:pattern_matcher", {"options": {"pattern_matcher": False}}),
+        ("max-fusion-8+without:max_fusion_size", {"options": {}}),
+        ("max-fusion-8+without:shape_padding", {"options": {"max_fusion_size": 8, "shape_padding": False}}),
     ],
 )
 def test_a_modifier_changes_one_field(name: str, changes: dict[str, object]) -> None:
@@ -36,9 +48,41 @@ def test_a_modifier_changes_one_field(name: str, changes: dict[str, object]) -> 
 
 
 def test_one_strategy_has_one_name_whatever_the_order() -> None:
-    modifiers = ("dynamic", "fullgraph", "regional", "warm")
+    modifiers = ("dynamic", "fullgraph", "regional", "without:epilogue_fusion", "warm")
     parsed = {parse_strategy("+".join(["default", *order])).name for order in permutations(modifiers)}
-    assert parsed == {"default+dynamic+fullgraph+regional+warm"}
+    assert parsed == {"default+dynamic+fullgraph+regional+without:epilogue_fusion+warm"}
+
+
+def test_what_leaves_something_out_names_the_whole() -> None:
+    assert whole_of("default+dynamic+without:epilogue_fusion+warm") == (
+        "default+dynamic+warm",
+        "epilogue_fusion",
+    )
+    assert whole_of("default+warm") is None
+    assert leaves_out(BUILTIN["max-fusion-8"]) == ["max_fusion_size"]
+    assert leaves_out(BUILTIN["default"]) == list(PASSES)
+    assert settings_of_name("default+without:epilogue_fusion+half") == "half"
+
+
+@pytest.mark.parametrize(
+    "name", ["default+without:epilog_fusion", "backend:aot_eager+without:epilogue_fusion"]
+)
+def test_what_is_not_there_cannot_be_left_out(name: str) -> None:
+    with pytest.raises(NotFoundError, match=r"has nothing called '.*' to leave out"):
+        parse_strategy(name)
+
+
+def test_a_reason_is_of_the_whole_alone() -> None:
+    own = BUILTIN["max-fusion-8"].model_copy(update={"name": "small", "reason": "spills above 8"})
+    assert parse_strategy("small+dynamic", {"small": own}).reason == "spills above 8"
+    assert parse_strategy("small+without:max_fusion_size", {"small": own}).reason is None
+
+
+def test_parts_with_settings_of_their_own_take_no_other_scope() -> None:
+    own = Strategy(name="mixed", kind=StrategyKind.COMPILE, scope="regions", cache="cold", regions={"0": {}})
+    assert parse_strategy("mixed+warm", {"mixed": own}).regions == {"0": {}}
+    with pytest.raises(NotFoundError, match="mixed says itself which parts are compiled"):
+        parse_strategy("mixed+regional", {"mixed": own})
 
 
 def test_another_backend_needs_no_configuration() -> None:

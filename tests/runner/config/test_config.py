@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from compilewatch.db.errors import ConfigError
+from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.records.access import SignIn
 from compilewatch.db.records.trial import CacheState, StrategyKind
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.runner.config.settings import ChannelSettings, Settings
 from compilewatch.runner.config.sources import load_settings, origins
-from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads
+from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads, select
 from compilewatch.runner.worker.host import affinity
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -291,3 +291,59 @@ def test_thresholds_of_the_file_reach_the_judge(monkeypatch: pytest.MonkeyPatch)
 def test_a_target_of_the_file_is_a_target_of_the_judge() -> None:
     write('[[target]]\nworkload = "cnn"\nspeedup = 1.5\nlatency_p95_ns = 2e6\n')
     assert load_settings().target == (Target(workload="cnn", speedup=1.5, latency_p95_ns=2e6),)
+
+
+def test_a_sweep_of_options_is_a_strategy_of_each_combination(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compilewatch.toml").write_text(
+        '[[strategy]]\nname = "fusion"\noptions = { dce = true }\n'
+        "sweep = { max_fusion_size = [4, 16], epilogue_fusion = [true, false] }\n"
+    )
+    settings = load_settings()
+    resolved = select(settings, workloads=["cnn"], strategies=["fusion+dynamic", "eager"])
+    names = [
+        f"fusion-max_fusion_size-{size}-epilogue_fusion-{fusion}+dynamic"
+        for size in (4, 16)
+        for fusion in ("true", "false")
+    ]
+    assert [each.name for each in resolved.strategies] == [*names, "eager"]
+    assert resolved.strategies[1].options == {"dce": True, "max_fusion_size": 4, "epilogue_fusion": False}
+    assert resolved.strategies[1].mode is None
+    with pytest.raises(NotFoundError):
+        select(settings, workloads=["cnn"], strategies=["fusions"])
+
+
+def test_regions_are_compiled_each_as_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compilewatch.toml").write_text(
+        '[[strategy]]\nname = "mixed"\n[strategy.regions.encoder]\ndynamic = true\n'
+        '[strategy.regions."decoder.0"]\noptions = { freezing = true }\n'
+    )
+    mixed = known_strategies(load_settings())["mixed"]
+    assert mixed.scope == "regions"
+    assert mixed.regions == {"encoder": {"dynamic": True}, "decoder.0": {"options": {"freezing": True}}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('sweep = { dce = ["x y"] }', "'x y' is no number, true, false or short word"),
+        ("sweep = { dce = [] }", "dce in [[strategy]] mine must be a list with at least 1 entry"),
+        ("sweep = { dce = [true] }\noptions = { dce = true }", "dce is in options and in sweep"),
+        ('regions = { "a.b" = {}, a = {} }', "a.b lies within another"),
+        ('scope = "regional"\nregions = { a = {} }', "leave out kind and scope"),
+        ('regions = { a = { mode = "default", options = { dce = true } } }', "mode or options, not both"),
+        ('regions = { a = { options = { "dynamo.recompile_limit" = 2 } } }', "holds for the whole process"),
+        ('regions = { "a b" = {} }', "a b in [[strategy]] mine must be parts of the model"),
+    ],
+)
+def test_a_strategy_that_means_nothing_is_a_sentence(
+    entry: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compilewatch.toml").write_text(f'[[strategy]]\nname = "mine"\n{entry}\n')
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert said in caught.value.message

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
@@ -276,3 +277,44 @@ def test_what_this_torch_does_not_know_is_set_nowhere(option: str, value: object
     with pytest.raises(UnsupportedCaseError, match=re.escape(says)):
         compiling.apply(Built(torch.relu, (torch.ones(2),)), strategy, Path())
     assert torch._dynamo.config.get_config_copy() == before
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_regions_are_compiled_each_by_its_own_settings() -> None:
+    """The first part by a backend of its own, the third with dynamic shapes, the second not at all."""
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(3)))
+    built = Built(model, (torch.randn(2, 4),))
+    regions = {"0": {"backend": "eager"}, "2": {"dynamic": True}}
+    strategy = messages.Strategy(
+        "compile", backend="aot_eager", mode="default", scope="regions", regions=regions
+    )
+    first, third = compiling.regions_of(strategy)
+    assert (first.backend, first.dynamic, first.mode) == ("eager", None, "default")
+    assert (third.backend, third.dynamic, third.scope) == ("aot_eager", True, "submodule:2")
+    with collect_log() as log, torch.no_grad():
+        expected = model(*built.inputs)
+        assert torch.equal(compiling.apply(built, strategy, Path("unused"))(*built.inputs), expected)
+    assert compiler_facts.facts(log, cudagraphs_requested=False)["graphs"] == 2
+    with pytest.raises(UnsupportedCaseError, match="no submodule '7'"):
+        compiling.apply(built, replace(strategy, regions={"7": {}}), Path("unused"))
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_regions_of_two_classes_are_no_recompilation_of_each_other() -> None:
+    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 4))
+    strategy = messages.Strategy("compile", backend="eager", scope="regions", regions={"0": {}, "1": {}})
+    with collect_log() as log, torch.no_grad():
+        compiling.apply(Built(model, ()), strategy, Path("unused"))(torch.ones(2, 4))
+    assert not compiler_facts.facts(log, cudagraphs_requested=False)["recompiles"]
+
+
+def test_a_region_with_mode_or_options_has_not_those_of_the_whole() -> None:
+    whole = messages.Strategy("compile", options={"freezing": True}, scope="regions")
+    (part,) = compiling.regions_of(replace(whole, regions={"0": {"mode": "max-autotune"}}))
+    assert (part.mode, part.options) == ("max-autotune", {})
+    (part,) = compiling.regions_of(
+        replace(whole, options={}, mode="default", regions={"0": {"options": {"dce": True}}})
+    )
+    assert (part.mode, part.options) == (None, {"dce": True})
+    assert compiling.uses_cudagraphs(replace(whole, regions={"0": {"mode": "reduce-overhead"}}), "cuda")
+    assert not compiling.uses_cudagraphs(replace(whole, regions={"0": {"dynamic": True}}), "cuda")

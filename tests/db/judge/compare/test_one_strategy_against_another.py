@@ -7,7 +7,12 @@ import pytest
 from pandas import DataFrame, array
 
 from compilewatch.db.judge.compare.sides import VerdictError
-from compilewatch.db.judge.compare.strategies import compare_strategies, differences, from_cache
+from compilewatch.db.judge.compare.strategies import (
+    compare_strategies,
+    differences,
+    from_cache,
+    left_out_parts,
+)
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import trial, trials_frame
 
@@ -85,3 +90,39 @@ def test_without_eager_beside_it_its_own_trials_stand() -> None:
     assert all(
         row.base == pytest.approx(170.0, rel=0.02) for row in found.rows if row.metric is Metric.LATENCY
     )
+
+
+@pytest.mark.parametrize(
+    ("latency", "cost", "finding", "steps"),
+    [
+        # 4 s more to compile, 10 ms less a step: 400 steps.
+        (90e6, 8e9, "earns it", 400),
+        (90e6, 12e9, "gains for nothing", None),
+        (100e6, 8e9, "does not earn it", None),
+        (100e6, 16e9, "saves compile time", None),
+        (100e6, 12e9, "changes neither", None),
+        (112e6, 8e9, "slows the step down", None),
+    ],
+)
+def test_a_part_that_is_left_out_tells_what_it_earns(
+    latency: float, cost: float, finding: str, steps: int | None
+) -> None:
+    """`cost` is without the part; the whole compiles for 12 s, and the step without the part takes 100 ms."""
+    without = "default+without:pattern_matcher"
+    trials = measured({"default": latency, without: 100e6, "eager": 200e6}, cases=1, rounds=8)
+    noise = np.random.default_rng(1)
+    costs = [
+        None
+        if name == "eager"
+        else (12e9 if name == "default" else cost) * np.exp(0.005 * noise.standard_normal())
+        for name in trials["strategy"]
+    ]
+    (part,) = left_out_parts(trials.assign(trial_compile_cost_ns=array(costs, "Float64")))
+    assert (part.strategy, part.part, part.finding) == ("default", "pattern_matcher", finding)
+    assert (None if part.steps is None else part.steps) == (steps and pytest.approx(steps, rel=0.1))
+
+
+def test_a_part_is_undecided_where_trials_do_not_decide() -> None:
+    trials = measured({"default": 95.0, "default+without:shape_padding": 100.0}, rounds=2, cv=0.2)
+    assert {part.finding for part in left_out_parts(trials)} == {"undecided"}
+    assert list(left_out_parts(trials, whole="max-autotune")) == []
