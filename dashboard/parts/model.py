@@ -74,7 +74,7 @@ def facts(link: Link) -> tuple[Lines, ...]:
         largest_phases(link, cases).get(key, ""),
         f"peak {units.size(case['peak_bytes'])}" if not pd.isna(case["peak_bytes"]) else "",
     ]
-    return parts.notes([" · ".join(filter(None, said)), *_reasons(rows)], key=FACTS)
+    return (*parts.notes([" · ".join(filter(None, said))], key=FACTS), *parts.notes(_reasons(rows)))
 
 
 def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
