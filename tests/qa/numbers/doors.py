@@ -85,11 +85,31 @@ def every_figure(folder: Path, url: str, turn: int) -> Iterator[Figure]:
     with open_database(url, read_only=True) as database:
         newest = newest_machine(database)
     if newest is not None:
+        of_commands.record_earlier(commands)
         yield from of_commands.of_gate(commands, newest, as_comment=turn % 2 == 0)
     yield from of_commands.of_regressions(commands)
-    yield from of_api.of_regressions(app)
+    yield from _of_recorded(app, turn)
     with open_database(url, read_only=True) as database:
         yield from of_messages.of_messages(database, commands)
+
+
+def _of_recorded(app: Starlette, turn: int) -> Iterator[Figure]:
+    """What became of what is recorded: by API, inbox, Today of each machine, and a page of some."""
+    recorded = [*of_api.of_regressions(app)]
+    yield from recorded
+    yield from of_pages.of_inbox(CONTENTS[Page.REGRESSIONS](Link(page=Page.REGRESSIONS)))
+    for machine in read_choices().machines:
+        here = Link(page=Page.REGRESSIONS, machine=machine)
+        yield from of_pages.of_inbox(CONTENTS[Page.REGRESSIONS](here))
+        newest = newest_build(filters_of(here))
+        if newest is not None:
+            today = CONTENTS[Page.OVERVIEW](Link(machine=machine, build=newest))
+            yield from of_pages.of_first_changes(today, machine)
+    known = {each.selection[0]: each.case for each in recorded if each.quantity == "recorded change"}
+    for regression in _some(sorted(known), turn):
+        chosen = CONTENTS[Page.REGRESSIONS](Link(page=Page.REGRESSIONS, regression=(regression,)))
+        yield from of_api.of_regression(app, regression, known[regression])
+        yield from of_pages.of_regression(chosen, regression, known[regression])
 
 
 def _some(things: Sequence[T], turn: int) -> Sequence[T]:

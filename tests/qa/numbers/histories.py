@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ STRATEGIES = ("eager", "default", "max-autotune", "default+warm")
 FACTORS = (1.0, 1.0, 1.0, 0.7, 1.12, 1.6, 2.5)
 """By how much a build changes a case."""
 MOST_TRIALS = 8
+CURED = 0.25
+"""The share of histories with a case that one release slowed and the next one mended."""
 
 
 class History(list[Trial]):
@@ -83,6 +85,9 @@ def numbered(number: int, machines: int = len(MACHINES)) -> History:
         wild=draw.random() < 0.5,
     )
     history = make_history(kind, seed=number)
+    more = random.Random(f"cured {number}")
+    if history and more.random() < CURED:
+        history += _cured(kind, more)
     history.planned = draw.choice((None, draw.randint(1, 60)))
     return history
 
@@ -138,6 +143,22 @@ def _on_machine(kind: Kind, machine: str, place: int, generator: random.Random) 
             clock += timedelta(seconds=100)
             began = clock if kind.take_turns else clock + timedelta(days=kind.builds.index(build))
             yield _trial(kind, machine, build, case, levels, factors, began, generator)
+
+
+def _cured(kind: Kind, generator: random.Random) -> Iterator[Trial]:
+    """A workload of its own on the first machine, with every release: slower with the second, as before with
+    the third.
+    """
+    machine, steady = kind.machines[0], replace(kind, spread=0.002, failing=0.0)
+    cases = [("mended", strategy) for strategy in ("eager", "default")]
+    levels = dict.fromkeys(cases, 8 * MS)
+    slowed = (cases[1], RELEASES[1])
+    factors = {(case, build): 1.0 for case in cases for build in RELEASES} | {slowed: 6.0}
+    clock = START - timedelta(days=20)
+    for day, build in enumerate(RELEASES):
+        for number in range(12):
+            began = clock + timedelta(days=day, seconds=50 + 100 * number)
+            yield _trial(steady, machine, build, cases[number % 2], levels, factors, began, generator)
 
 
 def _trial(

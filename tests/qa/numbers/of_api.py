@@ -12,7 +12,13 @@ from starlette.applications import Starlette
 
 from tests.dashboard import asking
 from tests.qa.numbers.figures import Case, Figure, number, read, steps_told, tallies
-from tests.qa.numbers.of_commands import of_break_even_rows, of_listed_cases, of_listed_trials
+from tests.qa.numbers.of_commands import (
+    of_break_even_rows,
+    of_listed_cases,
+    of_listed_trials,
+    of_recorded,
+    of_recorded_changes,
+)
 from tests.qa.numbers.of_comparisons import of_document
 
 API = "/api/v1"
@@ -81,11 +87,17 @@ def of_changes(app: Starlette, machine: str) -> Iterator[Figure]:
 
 
 def of_regressions(app: Starlette) -> Iterator[Figure]:
-    for row in ask(app, f"{API}/regressions", {"limit": 1000}).json["rows"]:
-        case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
-        yield Figure("recorded change", case, where, "API", number(row["change"]))
-        yield Figure("recorded state", case, where, "API", row["state"])
-        yield Figure("what a later build says", case, where, "API", row["now"])
+    query = {"limit": 1000}
+    yield from of_recorded(ask(app, f"{API}/regressions", query).json["rows"], "API regressions")
+    changes = ask(app, f"{API}/recorded-changes", query).json["rows"]
+    yield from of_recorded_changes(changes, "API recorded changes")
+
+
+def of_regression(app: Starlette, regression: str, case: Case) -> Iterator[Figure]:
+    """One of them by its id."""
+    document = ask(app, f"{API}/regressions/{regression}").json
+    yield Figure("recorded state", case, (regression,), "API regression", document["state"])
+    yield Figure("what a later build says", case, (regression,), "API regression", document["now"])
 
 
 def of_badges(app: Starlette, cases: Iterable[Case], machine: str, build: str) -> Iterator[Figure]:

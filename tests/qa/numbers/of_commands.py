@@ -9,13 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise, product
 from math import log1p
 from pathlib import Path
 from typing import Any
 
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import NEVER, at_best
 from tests.qa.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
-from tests.qa.numbers.histories import RELEASES
+from tests.qa.numbers.histories import MACHINES, RELEASES
 from tests.qa.numbers.of_comparisons import of_document, of_markdown, of_values, selection_of
 from tests.qa.numbers.page_numbers import Shown
 from tests.runner.terminal import in_this_process
@@ -158,8 +161,10 @@ def of_history(
         for point in series["points"]:
             where = (machine, point["run_id"], metric)
             yield Figure("a run's value", (workload, strategy), where, "history", number(point["value"]))
-        case, selection = (workload, strategy), (machine, metric)
         verdicts = [step["row"]["verdict"] for step in series["releases"]]
+        # From build to build it may have changed where it shows no change in time yet.
+        over = "torch" if verdicts and not series["events"] else "time"
+        case, selection = (workload, strategy), (machine, metric, over)
         told = [event["verdict"] for event in series["events"]] or verdicts
         changes = sum(verdict in ("regressed", "improved") for verdict in told)
         yield Figure("changes", case, selection, "history of the case", changes)
@@ -254,14 +259,36 @@ def of_geomean(commands: Commands) -> Iterator[Figure]:
 _MEANS = {"matched set": "matched_speedup", "own set": "speedup"}
 
 
+def record_earlier(commands: Commands) -> None:
+    """Let `gate` record what an older build of each machine slowed, of which a later one then tells."""
+    for machine, (base, head) in product(MACHINES, pairwise(RELEASES[:-1])):
+        commands.typed("gate", "--run", f"run-{machine}-{head}", "--since", f"run-{machine}-{base}")
+
+
 def of_regressions(commands: Commands) -> Iterator[Figure]:
     """`list regressions`, by id, and its tallies by the sides."""
     _, document = commands.document("list", "regressions")
-    for row in document["rows"] if document else ():
+    yield from of_recorded(document["rows"] if document else (), "list regressions")
+
+
+def of_recorded(rows: Iterable[Mapping[str, Any]], door: str) -> Iterator[Figure]:
+    """What is recorded, of a list of it; what became of it by what pages show of a regression too."""
+    for row in rows:
         case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
-        yield Figure("recorded change", case, where, "list regressions", number(row["change"]))
-        yield Figure("recorded state", case, where, "list regressions", row["state"])
-        yield Figure("what a later build says", case, where, "list regressions", row["now"])
+        yield Figure("recorded change", case, where, door, number(row["change"]))
+        yield Figure("recorded state", case, where, door, row["state"])
+        shown = (row["machine"], METRICS[Metric(row["metric"])].name, row["base"], row["head"])
+        for selection in (where, shown):
+            yield Figure("what a later build says", case, selection, door, row["now"])
+
+
+def of_recorded_changes(rows: Iterable[Mapping[str, Any]], door: str) -> Iterator[Figure]:
+    """How many changes wait for somebody, and how many a later build took back, in all."""
+    rows = [*rows]
+    waiting = sum(row["open"] > 0 for row in rows)
+    yield Figure("changes that wait", (), (), door, float(waiting))
+    looks_fixed = sum(row["open"] == 0 and row["gone"] > 0 for row in rows)
+    yield Figure("changes that look fixed", (), (), door, float(looks_fixed))
 
 
 _OF_LISTED = {

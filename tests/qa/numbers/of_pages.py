@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from compilewatch.dashboard.links.links import Page
-from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
+from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat, named
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import MISSING
@@ -140,6 +140,9 @@ def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
             metric = content.link.metric
             drawn = part.chart.frames.get("main")
             for row in [] if drawn is None else drawn.to_dict("records"):
+                # What stands there of a case that fails is that it fails.
+                if row["group"] == "failing":
+                    continue
                 case = (row["workload"], row["strategy"])
                 yield Figure(f"change of {metric}", case, selection, door, number(row["change"]))
                 yield Figure(f"verdict on {metric}", case, selection, door, row["verdict"])
@@ -173,13 +176,58 @@ def of_steps(content: PageContent, machine: str) -> Iterator[Figure]:
     yield from steps_told(lines, machine, f"page {content.link.page.value or 'overview'}")
 
 
+_OF_CHANGES = re.compile(r"(\d+)(?: changes?)? (needs? an owner|ha(?:s|ve) an owner|looks? fixed)")
+
+
+def of_inbox(content: PageContent) -> Iterator[Figure]:
+    """The inbox: what later builds say of each regression; by its title how many changes wait for somebody
+    and how many look fixed.
+    """
+    for part in flat(content.parts):
+        if isinstance(part, Table) and part.key.startswith("inbox-"):
+            for row in part.frame.to_dict("records"):
+                case, where = (row["workload"], row["strategy"]), (row["machine"], row["metric"])
+                said = read(row["now"])
+                yield Figure("what a later build says", case, (*where, row["from"], row["to"]), "inbox", said)
+    said = Counter({words: int(number) for number, words in _OF_CHANGES.findall(content.headline)})
+    machines = tuple(filter(None, [content.link.machine]))
+    fixed = said.pop("looks fixed", 0) + said.pop("look fixed", 0)
+    yield Figure("changes that wait", (), machines, "title of the inbox", float(said.total()))
+    yield Figure("changes that look fixed", (), machines, "title of the inbox", float(fixed))
+
+
+def of_regression(content: PageContent, regression: str, case: Case) -> Iterator[Figure]:
+    """What a later build says of a regression that a link chooses, and that it asks to be closed then."""
+    about = named(content.parts, "regression-about")
+    lines = [line for part in about if isinstance(part, Lines) for line in part.lines]
+    found = next((_NOW.match(line) for line in lines if _NOW.match(line)), None)
+    now = found[1] if found else None
+    yield Figure("what a later build says", case, (regression,), "page of a regression", now)
+
+
+_NOW = re.compile(r"It is ((?:gone|still there) with .+?)\.(?: Close it as fixed\.)?$")
+
+
+def of_first_changes(content: PageContent, machine: str) -> Iterator[Figure]:
+    """Today: how many changes of a machine are open, and how many look fixed, where it shows all."""
+    (tally,) = (part for part in flat(content.parts) if isinstance(part, Lines) and part.key == "tally")
+    (waiting,) = re.findall(r"([\d,]+) open changes?\b", " ".join(tally.lines))
+    yield Figure("changes that wait", (), (machine,), "Today", read(waiting))
+    table = next((part for part in flat(content.parts) if part.key == "overview-first"), None)
+    if table is None:
+        yield Figure("changes that look fixed", (), (machine,), "Today", 0.0)
+    elif isinstance(table, Table) and "more in the inbox" not in (table.note or ""):
+        fixed = sum(since.endswith(", close?") for since in table.frame["since"])
+        yield Figure("changes that look fixed", (), (machine,), "Today", float(fixed))
+
+
 def of_trend(content: PageContent, case: Case, selection: Case) -> Iterator[Figure]:
     """The steps marked on the chart of one case."""
     (chart,) = (part.chart for part in content.parts if isinstance(part, Chart) and part.key == "trend")
     changes = chart.frames.get("changes")
     says = [] if changes is None else changes["says"].tolist()
     marked = sum(each.startswith(f"{case[1]} ") for each in says)
-    yield Figure("changes", case, selection, f"page trends, {content.link.axis}", marked)
+    yield Figure("changes", case, (*selection, content.link.axis), "page trends", marked)
 
 
 def of_trials(content: PageContent) -> Iterator[Figure]:

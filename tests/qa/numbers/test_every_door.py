@@ -52,8 +52,8 @@ def check(template: Path, folder: Path, number: int, machines: int = 2) -> list[
     [
         range(1),
         *(
-            pytest.param(range(first, first + 20), marks=[pytest.mark.slow, pytest.mark.timeout(7200)])
-            for first in range(0, 500, 20)
+            pytest.param(range(first, first + 5), marks=[pytest.mark.slow, pytest.mark.timeout(7200)])
+            for first in range(0, 500, 5)
         ),
     ],
     ids=lambda numbers: f"{numbers[0]}-{numbers[-1]}",

@@ -13,11 +13,14 @@ import pytest
 
 import compilewatch.dashboard.api.badge
 import compilewatch.dashboard.api.comparisons
+import compilewatch.dashboard.api.recorded
 import compilewatch.dashboard.api.stored
 import compilewatch.dashboard.pages.break_even.content
 import compilewatch.dashboard.pages.cold_start.content
 import compilewatch.dashboard.pages.modes.content
-import compilewatch.dashboard.pages.overview.content
+import compilewatch.dashboard.pages.overview.headline
+import compilewatch.dashboard.pages.overview.look_first
+import compilewatch.dashboard.pages.regressions.content
 import compilewatch.dashboard.read.data
 import compilewatch.dashboard.server.charts
 import compilewatch.dashboard.verdicts.headlines
@@ -129,6 +132,31 @@ def _newest_instead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(compilewatch.dashboard.server.charts, "resolved_link", other)
 
 
+def _one_more_open(patch: pytest.MonkeyPatch) -> None:
+    headline = compilewatch.dashboard.pages.overview.headline
+    counted = headline.counted
+
+    def other(*args: Any, changes: int, **named: Any) -> Any:
+        return counted(*args, changes=changes + 1, **named)
+
+    patch.setattr(headline, "counted", other)
+
+
+def _never_later(_database: Any, states: Any, *_: Any, **__: Any) -> Any:
+    return tuple(states)
+
+
+def _without_now(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        dataclasses.replace(part, lines=part.lines[:1]) if part.key == "regression-about" else part
+        for part in parts
+    )
+
+
+def _all_unowned(headline: PageHeadline) -> PageHeadline:
+    return dataclasses.replace(headline, text=re.sub(r"looks? fixed", "need an owner", headline.text))
+
+
 JUDGED, SHOWN = compilewatch.runner.cli.judge.judging.gateway, compilewatch.dashboard.read.data
 PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "gate and compare put a slowdown of one's own code down to the machine": (
@@ -219,6 +247,31 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "steps are told on pages where never is possible too": (
         "break-even of",
         lambda patch: patch.setattr(compilewatch.db.verdicts.case_view, "is_shown", lambda _: True),
+    ),
+    "what a later build took back is still there by the API": (
+        "what a later build says",
+        lambda patch: patch.setattr(compilewatch.dashboard.api.recorded, "with_later", _never_later),
+    ),
+    "what a later build took back is still there on the pages": (
+        "what a later build says",
+        lambda patch: patch.setattr(SHOWN, "with_later", _never_later),
+    ),
+    "a regression by itself does not say that it is gone": (
+        "what a later build says",
+        changed(compilewatch.dashboard.pages.regressions.content, "_regression", _without_now),
+    ),
+    "the inbox waits for what looks fixed": (
+        "changes that",
+        changed(compilewatch.dashboard.pages.regressions.content, "_headline", _all_unowned),
+    ),
+    "Today counts other changes as open than the inbox": ("changes that wait", _one_more_open),
+    "Today does not ask to close what looks fixed": (
+        "changes that look fixed",
+        changed(
+            compilewatch.dashboard.pages.overview.look_first,
+            "_since",
+            lambda text: text.removesuffix(", close?"),
+        ),
     ),
     "cold and warm starts in one mean": (
         "mean first result",
