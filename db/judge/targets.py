@@ -43,7 +43,11 @@ def check_targets(trials: DataFrame, targets: tuple[Target, ...]) -> tuple[Targe
     """Check every case of a trials frame against every target that fits it, in the order of the cases."""
     if not targets or trials.empty:
         return ()
-    cases = summarize_cases(trials)
+    return check_cases(summarize_cases(trials), targets)
+
+
+def check_cases(cases: DataFrame, targets: tuple[Target, ...]) -> tuple[TargetCheck, ...]:
+    """The same of cases that are summed up."""
     checks = []
     for row in cases.to_dict("records"):
         values = {str(name): value for name, value in row.items()}

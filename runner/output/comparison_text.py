@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compilewatch.db.cells import escaped_text, table_row
-from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.comparable import condition_name
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, side_title
 from compilewatch.db.judge.compare.sides import CODE
@@ -20,7 +20,8 @@ from compilewatch.db.judge.decide import MOVED, counts_as_regression
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
-from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
+from compilewatch.db.judge.targets import TargetCheck
+from compilewatch.db.judge.words.sentences import target_text
 from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
 from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import TriageState
@@ -28,7 +29,6 @@ from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import Design, Metric, Verdict
 from compilewatch.db.units import (
     MISSING,
-    NEVER,
     TWO_TRIALS,
     count,
     duration,
@@ -46,18 +46,9 @@ from compilewatch.runner.output.tables import plain_table
 def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
     """One line per target that is missed or cannot be checked; nothing for those met."""
     for check in checks:
-        case, quantity = f"{check.workload} / {check.strategy}", BY_COLUMN[check.quantity]
-        if check.met is None:
-            yield f"Target not checked: {case}: {quantity.word} is unknown."
-        elif not check.met:
-            value = NEVER if check.value is None else quantity.write(check.value)
-            yield f"Target missed: {case}: {quantity.word} is {value}, {limit_text(check)}."
-
-
-def limit_text(check: TargetCheck) -> str:
-    """What a target asks for, with its unit."""
-    side = "at least" if check.quantity in AT_LEAST else "at most"
-    return f"the target is {side} {BY_COLUMN[check.quantity].write(check.limit)}"
+        if not check.met:
+            state = "not checked" if check.met is None else "missed"
+            yield f"Target {state}: {check.workload} / {check.strategy}: {target_text(check)}."
 
 
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}

@@ -15,9 +15,12 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cold_start import mean_starts
 from compilewatch.dashboard.parts.parts import Pairs, Part, TableColumn
 from compilewatch.dashboard.read.choices import Choices
+from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.dashboard.read.shaping import Change, build_changes, confounded
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.db import units
+from compilewatch.db.judge.targets import check_cases
+from compilewatch.db.judge.words.sentences import target_text
 from compilewatch.db.metrics.case_modes import fastest
 from compilewatch.db.metrics.geomean import NEEDED, CaseRow, geomean
 from compilewatch.db.metrics.groups import row_dicts
@@ -137,6 +140,24 @@ def _slower_than_eager(now: pd.DataFrame) -> tuple[list[str], int]:
     found = {model: fastest(cases) for model, cases in by_model.items()}
     compared = {model: each for model, each in found.items() if each.compared}
     return [model for model, each in compared.items() if each.case is None and not each.rivals], len(compared)
+
+
+def targets(now: pd.DataFrame) -> tuple[Part, ...]:
+    """How many limits of `[[target]]` the cases meet, and which they miss; nothing where none fits a case."""
+    checks = check_cases(now, in_force().target)
+    if not checks:
+        return ()
+    missed: dict[str, list[str]] = {}
+    for check in checks:
+        if check.met is False:
+            missed.setdefault(f"{check.workload} / {check.strategy}", []).append(target_text(check))
+    met, unknown = (sum(check.met is state for check in checks) for state in (True, None))
+    aside = f", {units.count(unknown)} unknown" if unknown else ""
+    pairs = {"met": f"{units.count(met)} of {units.count(len(checks))}{aside}"}
+    pairs |= {case: "; ".join(texts) for case, texts in list(missed.items())[:_MOST_NAMED]}
+    more = len(missed) - _MOST_NAMED
+    note = f"{units.plural(more, 'more case')} too; `compilewatch gate` names all." if more > 0 else ""
+    return (Pairs("Targets", pairs, note, key="overview-targets"),)
 
 
 def first_result(now: pd.DataFrame) -> tuple[Part, ...]:

@@ -132,6 +132,7 @@ def _shown(link: Link) -> _Shown | None:
         wide,
         (
             *beside.pays(today.now, today.before, today.since),
+            *beside.targets(today.now),
             *beside.first_result(today.now),
             *beside.changed(choices, today.base, link.build),
         ),

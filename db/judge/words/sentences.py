@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import METRICS, SPEEDUPS
+from compilewatch.db.columns.metrics import BY_COLUMN, METRICS, SPEEDUPS
 from compilewatch.db.judge.results import Row, Tally
+from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
 from compilewatch.db.judge.who_moved import Clock
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
@@ -473,3 +474,15 @@ def drifted(metric: Metric, change: float, against: str, *, real: bool) -> str:
     size = f"{change_text(change)} against {against}, beyond the announced steps"
     name = METRICS[metric].name
     return f"{name} drifted by {size}." if real else f"{name} stands at {size}; that is no sure drift."
+
+
+def target_text(check: TargetCheck) -> str:
+    """What a case has of what a target limits, and the limit: "compiled share is 50 %, the target is at least
+    95 %".
+    """
+    figure = BY_COLUMN[check.quantity]
+    if check.met is None:
+        return f"{figure.word} is unknown"
+    value = units.NEVER if check.value is None else figure.write(check.value)
+    side = "at least" if check.quantity in AT_LEAST else "at most"
+    return f"{figure.word} is {value}, the target is {side} {figure.write(check.limit)}"

@@ -27,8 +27,10 @@ from compilewatch.dashboard.parts.parts import (
     named,
 )
 from compilewatch.dashboard.read.data import read_choices, read_regressions
+from compilewatch.dashboard.read.in_force import VARIABLE, InForce
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.policy import Target
 from compilewatch.db.judge.results import Tally
 from compilewatch.db.people.recording import record_comparison, triage
 from compilewatch.db.people.regressions import standing_regressions
@@ -387,6 +389,28 @@ def test_eager_is_a_strategy(store: Store) -> None:
     assert str(found["inference, 1 model"]).startswith("1.25x, ")
     assert found["training, 1 model"] == "1.00x, no change"
     assert found["slower than eager"] == "1 of 2: mlp"
+
+
+def test_targets_say_how_many_are_met_and_which_are_missed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = (
+        Target(strategy="max-autotune", speedup=1.0),
+        Target(workload="mlp", strategy="default", speedup=1.5, peak_bytes=1),
+        Target(workload="mlp", strategy="default", gpu_utilization_percent=70),
+        Target(workload="nobody-*", speedup=2.0),
+    )
+    monkeypatch.setenv(VARIABLE, InForce(target=limits).model_dump_json())
+    found = pairs(page_of(store, history()), "overview-targets")
+    assert found.pop("met") == "2 of 5"
+    # Those of one case stand in one row, in the order of the limits.
+    assert found == {
+        "mlp / default": "peak memory is 1.15 GiB, the target is at most 1 B; "
+        "speedup is 0.695x, the target is at least 1.50x",
+        "mlp / max-autotune": "speedup is 0.960x, the target is at least 1.00x",
+    }
+    monkeypatch.setenv(VARIABLE, InForce(target=limits[-1:]).model_dump_json())
+    assert not list(named(flat(page_of(store, history(seed=3)).parts), "overview-targets"))
 
 
 def test_what_changed_lists_what_did_not_too(store: Store) -> None:
