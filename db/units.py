@@ -15,6 +15,7 @@ from compilewatch.db.errors import UnitError
 
 MISSING = "\N{EN DASH}"
 NEVER = "never"
+MINUS = "\N{MINUS SIGN}"
 
 _NANOSECONDS = (
     ("ns", 1),
@@ -55,12 +56,18 @@ def significant(value: SupportsFloat | None) -> str:
     if number is None:
         return MISSING
     if _PLAIN_FROM <= abs(number) < _PLAIN_BELOW:
-        return f"{number:#.3g}"  # the same text, in a quarter of the time: most figures of a page
+        # The same text, in a quarter of the time: most figures of a page.
+        return f"{number:#.3g}" if number > 0 else f"{MINUS}{-number:#.3g}"
     rounded = _rounded(number)
     if rounded == 0:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:,.{decimals}f}"
+    return _signed(f"{rounded:,.{decimals}f}")
+
+
+def _signed(text: str) -> str:
+    """A number in words with a real minus, which is as wide as the digits that stand below it."""
+    return text.replace("-", MINUS)
 
 
 def _scaled(value: SupportsFloat | None, scale: tuple[tuple[str, int], ...]) -> str:
@@ -76,7 +83,7 @@ def _scaled(value: SupportsFloat | None, scale: tuple[tuple[str, int], ...]) -> 
         if abs(_rounded(number / factor)) * factor >= next_factor:
             unit, factor, number = next_unit, next_factor, math.copysign(next_factor, number)
     if factor == 1 and number.is_integer():
-        return f"{number:,.0f} {unit}"
+        return f"{_signed(f'{number:,.0f}')} {unit}"
     return f"{significant(number / factor)} {unit}"
 
 
@@ -117,7 +124,7 @@ def level(share: float) -> str:
 
 def count(value: SupportsFloat | None) -> str:
     """A whole number, exact: "12,400"."""
-    return MISSING if _number(value) is None else f"{_whole(value):,}"
+    return MISSING if _number(value) is None else _signed(f"{_whole(value):,}")
 
 
 def capitalized(text: str) -> str:
@@ -174,7 +181,7 @@ def at_best(low: SupportsFloat) -> str:
 
 def two_digits(number: SupportsFloat) -> str:
     """A number of which no more than two digits are meant: "5,200"."""
-    return f"{float(f'{float(number):.2g}'):,.0f}"
+    return _signed(f"{float(f'{float(number):.2g}'):,.0f}")
 
 
 def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
@@ -187,7 +194,7 @@ def money(amount: SupportsFloat | None) -> str:
     number = _number(amount)
     if number is None:
         return MISSING
-    sign = "-" if number < 0 else ""
+    sign = MINUS if number < 0 else ""
     magnitude = abs(number)
     return f"{sign}${significant(magnitude) if 0 < magnitude < 0.9995 else f'{magnitude:,.2f}'}"
 

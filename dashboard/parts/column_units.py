@@ -6,6 +6,7 @@ the largest in which the middle value is at least 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ class Unit:
     least: float = 0.0
 
 
+_FAR_SMALLER = 100
 # A smaller change is told as none.
 _LEAST_CHANGE = 5e-5
 
@@ -100,6 +102,18 @@ def scale_of(unit: Unit, values: pd.Series) -> tuple[str, float]:
     sizes = numbers_of(values).abs()
     middle = float(sizes[sizes > 0].median()) if (sizes > 0).any() else np.nan
     return next((scale for scale in reversed(unit.scales) if middle >= scale[1]), unit.scales[0])
+
+
+def form_of(unit: Unit, values: pd.Series) -> str:
+    """How a screen writes these raw numbers: all with the decimals that the middle one has at three digits,
+    to align; where some are far smaller than that one, each with three significant digits.
+    """
+    sizes = numbers_of(values).abs()
+    sizes = sizes[sizes > max(unit.least, 0.0)] / scale_of(unit, values)[1]
+    if not unit.form.endswith(".3g") or sizes.empty or sizes.min() * _FAR_SMALLER < sizes.median():
+        return unit.form
+    decimals = max(0, 2 - math.floor(math.log10(sizes.median())))
+    return unit.form.replace(".3g", f".{decimals}f")
 
 
 def written(value: Any, unit: Unit) -> str:

@@ -28,7 +28,7 @@ from compilewatch.db.metrics.groups import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.
-_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
+_NUMBER = re.compile(r"[+\u2212-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
 _LONGEST_NAME = 120
 _ENDS = {"interval": ("low", "high"), "sides": ("base", "head")}
 

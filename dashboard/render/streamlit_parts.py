@@ -17,7 +17,7 @@ from compilewatch.dashboard.charts import sparklines
 from compilewatch.dashboard.document.sections import cell_text
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
+from compilewatch.dashboard.parts.column_units import UNITS, Unit, form_of, numbers_of, scale_of
 from compilewatch.dashboard.parts.parts import (
     LEFT_OUT,
     WRITTEN,
@@ -391,7 +391,7 @@ def _measured(column: TableColumn, unit: Unit, values: pd.Series, shared: dict[s
         return st.column_config.TextColumn(title, alignment="right", **shared)
     scale, _ = scale_of(unit, values)
     title = f"{column.title} ({scale})" if scale else column.title
-    return st.column_config.NumberColumn(title, format=unit.form, **shared)
+    return st.column_config.NumberColumn(title, format=form_of(unit, values), **shared)
 
 
 def _small_history(column: TableColumn) -> Any:
@@ -424,7 +424,7 @@ def _configured(column: TableColumn, values: pd.Series) -> Any:
                 column.title, format=column.form, min_value=0, max_value=100, **shared
             )
         case "number":
-            return st.column_config.NumberColumn(column.title, format=column.form or None, **shared)
+            return st.column_config.NumberColumn(column.title, format=column.form or "localized", **shared)
         case _:
             alignment: Any = "right" if column.numeric else "left" if column.leads else None
             if column.leads:

@@ -37,8 +37,8 @@ MISSING_VALUES = [None, math.nan, pd.NA, np.float64("nan"), math.inf, -math.inf]
         (3_599_900_000_000, "1.00 h"),
         (9_000_000_000_000, "2.50 h"),
         (3_600_000_000_000 * 12_345, "12,345 h"),
-        (-1_500_000, "-1.50 ms"),
-        (-999_999, "-1.00 ms"),
+        (-1_500_000, "\N{MINUS SIGN}1.50 ms"),
+        (-999_999, "\N{MINUS SIGN}1.00 ms"),
         (np.int64(8_123_456), "8.12 ms"),
     ],
 )
@@ -82,7 +82,7 @@ def test_ratios_percents_counts_rates_and_money() -> None:
     assert units.ratio(1) == "1.00x"
     assert units.percent(0.032) == "3.20 %"
     assert units.percent(0.032, signed=True) == "+3.20 %"
-    assert units.percent(-0.5, signed=True) == "-50.0 %"
+    assert units.percent(-0.5, signed=True) == "\N{MINUS SIGN}50.0 %"
     assert units.percent(0, signed=True) == "0 %"
     assert units.count(12_400) == "12,400"
     assert units.count(2**63 - 1) == "9,223,372,036,854,775,807"
@@ -91,10 +91,10 @@ def test_ratios_percents_counts_rates_and_money() -> None:
     assert units.money(1240.5) == "$1,240.50"
     assert units.money(0.00123) == "$0.00123"
     assert units.money(0.0144) == "$0.0144"
-    assert units.money(-0.5) == "-$0.500"
+    assert units.money(-0.5) == "\N{MINUS SIGN}$0.500"
     assert units.money(0.9994) == "$0.999"
     assert units.money(0.9996) == units.money(1) == "$1.00"
-    assert units.money(-2.5) == "-$2.50"
+    assert units.money(-2.5) == "\N{MINUS SIGN}$2.50"
     assert units.money(0) == "$0.00"
 
 
@@ -172,7 +172,8 @@ def test_no_number_becomes_nan_or_inf(value: float) -> None:
 def test_three_digits_are_those_of_rounding_to_them_first(value: float):
     rounded = float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
     decimals = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
-    assert units.significant(value) == (f"{rounded:,.{decimals}f}" if rounded else "0")
+    expected = f"{rounded:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    assert units.significant(value) == (expected if rounded else "0")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from compilewatch.dashboard.links.links import Link
-from compilewatch.dashboard.parts.column_units import UNITS, scale_of, written
+from compilewatch.dashboard.parts.column_units import UNITS, form_of, scale_of, written
 from compilewatch.dashboard.parts.parts import Table, TableColumn
 from compilewatch.dashboard.render.exporting import ExportOrigin, formats_of
 from compilewatch.dashboard.render.streamlit_parts import _on_screen
@@ -35,6 +35,23 @@ def test_a_screen_has_numbers_in_one_unit_a_column() -> None:
     assert shown["change"].tolist() == pytest.approx([50.0, -1.35, float("nan")], nan_ok=True)
     assert shown["ends"].tolist() == ["1.00x to 2.00x", "n=2", "\N{EN DASH}"]
     assert shown.sort_values("change")["change"].iloc[0] == pytest.approx(-1.35), "as numbers, not as texts"
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "shown"),
+    [
+        ("ratio", [1.958, 2.0, 10.3, None], ["1.96", "2.00", "10.30"]),
+        ("ns", [9_434_000.0, 10_400_000.0, 900_000.0], ["9.43", "10.40", "0.90"]),
+        ("change", [-0.616, 0.059, 0.0], ["-61.6", "+5.9", "+0.0"]),
+        ("ns", [250e6, 180e6, 12e6], ["250", "180", "12"]),
+        # Two decimals of the middle one would leave nothing of the smallest.
+        ("ratio", [0.002, 2.0, 3.0], ["0.002", "2", "3"]),
+    ],
+)
+def test_the_digits_of_a_column_align(unit: str, values: list[float | None], shown: list[str]) -> None:
+    column, scale = pd.Series(values), scale_of(UNITS[unit], pd.Series(values))[1]
+    form = form_of(UNITS[unit], column)
+    assert [form % (value / scale) for value in values if value is not None] == shown
 
 
 def test_a_file_has_raw_numbers_with_their_unit_in_the_header() -> None:

@@ -125,7 +125,7 @@ def test_a_file_has_raw_numbers_and_says_their_units() -> None:
     }
     assert (
         made(table, "Markdown").splitlines()[-2]
-        == "| 1.23 ms | +1.23 % | -1.00 % to +3.00 % | 3 + 4 | 7.00 ms |"
+        == "| 1.23 ms | +1.23 % | \N{MINUS SIGN}1.00 % to +3.00 % | 3 + 4 | 7.00 ms |"
     )
 
 

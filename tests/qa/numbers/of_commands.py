@@ -121,7 +121,9 @@ def _of_the_newest(commands: Commands, selection: Case) -> Iterator[Figure]:
     )
 
 
-_LINE = re.compile(r"^(\S+)(?: \(ungated\))? / (\S+): latency (.+?) -> (.+?) \(([\d.,]+x), ([+-][\d.,]+ %)")
+_LINE = re.compile(
+    r"^(\S+)(?: \(ungated\))? / (\S+): latency (.+?) -> (.+?) \(([\d.,]+x), ([+\u2212-][\d.,]+ %)"
+)
 
 
 def _first_lines(text: str, selection: Case) -> Iterator[Figure]:

@@ -56,7 +56,7 @@ def of_document(document: Mapping[str, Any], door: str) -> Iterator[Figure]:
         yield Figure("other metrics", (), selection, f"{door}, sentences", text)
     yield Figure("largest change", (), selection, f"{door}, rows", _largest(document["rows"]))
     named = (each for each in document["sentences"] if each.startswith("Largest: "))
-    told = re.match(r"Largest: (\S+ / \S+ \S+ [+-][\d.,]+ %)", next(named, ""))
+    told = re.match(r"Largest: (\S+ / \S+ \S+ [+\u2212-][\d.,]+ %)", next(named, ""))
     yield Figure("largest change", (), selection, f"{door}, sentences", told[1] if told else None)
 
 

@@ -13,7 +13,7 @@ from tests.qa.numbers.figures import Figure, number, read, tallies
 from tests.qa.numbers.of_commands import Commands
 
 _WORDS = {each.word: key for key, each in METRICS.items()}
-_LINE = re.compile(r"^(\S+) / (\S+): ([a-z -]+?) ([+-][\d.,]+ %)")
+_LINE = re.compile(r"^(\S+) / (\S+): ([a-z -]+?) ([+\u2212-][\d.,]+ %)")
 
 
 def of_messages(database: Database, commands: Commands) -> Iterator[Figure]:

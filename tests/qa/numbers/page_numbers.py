@@ -22,7 +22,7 @@ DIGITS = 0.006
 """Half a unit in the third of three significant digits, as a share of the smallest such number, and a bit."""
 
 
-_NUMBER = re.compile(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)")
+_NUMBER = re.compile(r"([+\u2212-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)")
 
 
 def value(text: Any) -> float | None:
@@ -32,7 +32,7 @@ def value(text: Any) -> float | None:
     found = _NUMBER.fullmatch(text)
     if found is None or found[2] not in UNITS:
         return None
-    return float(found[1].replace(",", "")) * UNITS[found[2]]
+    return float(found[1].replace(",", "").replace("\N{MINUS SIGN}", "-")) * UNITS[found[2]]
 
 
 class Shown(float):
