@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -70,17 +71,20 @@ def _steadiness(comparison: Comparison) -> str:
     return f"{word}, canary {units.percent(comparison.canary_change, signed=True)}"
 
 
-def _last_run(machine: str | None, said: Callable[[datetime], str]) -> Iterator[str]:
+def last_run(machine: str | None) -> dict[str, Any] | None:
+    """The row of the run that measured last, on `machine` or on any; None where none is known."""
     runs, places = read_runs(NEWEST_RUNS)
-    runs = runs[runs["source"] == SourceKind.MEASURED.value]
+    runs = runs[(runs["source"] == SourceKind.MEASURED.value) & runs["last_seen_at"].notna()]
     if machine is not None:
         runs = runs[runs["run_id"].isin(places.loc[places["machine_id"] == machine, "run_id"])]
-    if runs.empty:
+    return row_dicts(runs.sort_values("last_seen_at").tail(1))[0] if len(runs) else None
+
+
+def _last_run(machine: str | None, said: Callable[[datetime], str]) -> Iterator[str]:
+    run = last_run(machine)
+    if run is None:
         return
-    run = row_dicts(runs.sort_values("last_seen_at", na_position="first").tail(1))[0]
     began, last = run["started_at"], run["last_seen_at"]
-    if pd.isna(last):
-        return
     status = run["status"] if isinstance(run["status"], str) else None
     verb = {None: "measured", RunStatus.RUNNING.value: "runs, newest result"}.get(status, status)
     took = f", took {units.duration((last - began).total_seconds() * 1e9)}" if last > began else ""

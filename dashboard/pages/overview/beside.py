@@ -18,6 +18,7 @@ from compilewatch.dashboard.read.choices import Choices
 from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.dashboard.read.shaping import Change, build_changes, confounded
 from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.context import last_run
 from compilewatch.db import units
 from compilewatch.db.judge.targets import check_cases
 from compilewatch.db.judge.words.sentences import target_text
@@ -27,7 +28,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Status, Task
-from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _MOST_NAMED = 3
 _LEAST_CHANGE = 5e-4
@@ -203,13 +204,18 @@ def _step(change: Change) -> str:
 def other_machines(
     machine: str | None, choices: Choices, recorded: Sequence[RegressionState], now: datetime
 ) -> tuple[Part, ...]:
-    """The other machines with what waits in the inbox of each, and how old their newest result is."""
+    """The other machines with what waits in the inbox of each, what failed in its last run, and how old their
+    newest result is.
+    """
     rows, tones = [], []
     for each in choices.newest_machines:
         newest = choices.newest_results.get(each)
         if each == machine or newest is None:
             continue
         words, tone = _of_machine([state for state in recorded if state.regression.machine_id == each])
+        run = last_run(each)
+        if run and (failed := int(run["failed_trials"])):
+            words, tone = f"{words}, {units.plural(failed, 'trial')} failed", Verdict.REGRESSED.value
         rows.append(
             {
                 "machine": choices.machine_names[each],

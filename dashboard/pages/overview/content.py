@@ -123,7 +123,9 @@ def _shown(link: Link) -> _Shown | None:
         ),
         headline.counted(models, cases, failing=failing, changes=waiting),
         *(strip.strip(moved, comparison, metric, today.since) or _speedups(today)),
-        *look_first.look_first(link, today.changes, labels, newest),
+        *look_first.look_first(
+            link, today.changes, labels, newest, today.comparison.rows if today.comparison else ()
+        ),
         *failed.failed(link, today.last),
     )
     choices = read_choices_on(link.machine)

@@ -59,6 +59,8 @@ def _compared(models: Tally, cases: Tally, *, failing: int, changes: int) -> tup
     if failing or (changes and not worse_besides(cases)):
         return f"{_alone(failing, changes)[0]}, {none}", "bad"
     text, tone = headlines.without_trouble(models, _MODEL)
+    if tone == "warning" and models.faster:
+        text = f"{text}, {units.count(models.faster)} {headlines.way(models.metric, 'faster')}"
     others = worse_besides(cases)
     return (f"{text}, {others}", "bad") if others else (text, tone)
 

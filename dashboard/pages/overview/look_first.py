@@ -41,21 +41,33 @@ _COLUMNS = {
 
 
 def look_first(
-    link: Link, listed: Sequence[ListedChange], labels: Mapping[str, str], newest: datetime
+    link: Link,
+    listed: Sequence[ListedChange],
+    labels: Mapping[str, str],
+    newest: datetime,
+    moved: Sequence[Row] = (),
 ) -> tuple[Part, ...]:
     """The first `MOST_ROWS` of `listed`. `labels` name workloads by id, `newest` is the newest result that
-    the page shows.
+    the page shows, `moved` what its build did: what is gone with it has a row of how it went.
     """
+    cures = {_key(row): row for row in moved if row.verdict is Verdict.IMPROVED}
     shown = listed[:MOST_ROWS]
     weeks = _weeks(link, [each.change.worst for each in shown], newest)
     frame = pd.DataFrame(
-        [{**_row(each, labels), "weeks": weeks.get(_key(each.change.worst), [])} for each in shown]
+        [{**_row(each, labels, cures), "weeks": weeks.get(_key(each.change.worst), [])} for each in shown]
     )
     several = [each for each in shown if len(each.change.rows) > 1]
     notes = [f"{each.change.sentence}." for each in several[:1]]
     if len(listed) > len(shown):
         notes.append(f"{units.count(len(listed) - len(shown))} more in the inbox.")
-    tones = [Verdict.REGRESSED if each.is_open else Verdict.IMPROVED for each in shown]
+    tones = [
+        Verdict.REGRESSED
+        if each.is_open
+        else Verdict.IMPROVED
+        if _key(each.change.worst) in cures
+        else Verdict.INCONCLUSIVE
+        for each in shown
+    ]
     return parts.table(
         "overview-first",
         "What to look at first: model, strategies, before, now, change, since which build and whose",
@@ -68,9 +80,13 @@ def look_first(
     )
 
 
-def _row(each: ListedChange, labels: Mapping[str, str]) -> dict[str, object]:
+def _row(
+    each: ListedChange, labels: Mapping[str, str], cures: Mapping[tuple[Ids, Metric], Row]
+) -> dict[str, object]:
     change, row = each.change, each.change.worst
     first = change.regressions[0]
+    if each.is_cured:
+        row = cures.get(_key(row), row)
     model, more = verdict_words.workload_label(row.case, labels), len(change.workloads) - 1
     return {
         "model": f"{model} and {units.count(more)} more" if more else model,

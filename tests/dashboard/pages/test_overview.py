@@ -97,6 +97,7 @@ def has(page: PageContent, key: str) -> bool:
         ),
         (Tally(unchanged=4, undecided=3), {}, {}, "good", "None of 7 models slower since b"),
         (Tally(unchanged=1, undecided=3), {}, {}, "warning", "3 of 4 models undecided since b"),
+        (Tally(faster=1, undecided=3), {}, {}, "warning", "3 of 4 models undecided, 1 faster since b"),
         (Tally(unchanged=1, set_aside=3), {}, {}, "warning", "3 of 4 models set aside, machine since b"),
         (Tally(unchanged=3), {}, {"failing": 1}, "bad", "1 case failing, none of 3 models slower since b"),
         (Tally(unchanged=4), {}, {"changes": 2}, "bad", "2 open changes, none of 4 models slower since b"),
@@ -427,10 +428,11 @@ def test_other_machines_say_what_waits_and_how_old_they_are(store: Store) -> Non
     url = store(slowed(machines=(slow,)))
     record(url, "2.12.0", "2.13.0")
     store(history(machines=(calm,), start=START - timedelta(days=30), seed=3))
+    failing = make_machine("failing-box", threads=5)
+    store(history(machines=(failing,), seed=4, failures=[("mlp", "default", 1)]))
     store(history(seed=5))
-    here = next(
-        each for each, name in read_choices().machine_names.items() if name not in ("slow-box", "calm-box")
-    )
+    others = ("slow-box", "calm-box", "failing-box")
+    here = next(each for each, name in read_choices().machine_names.items() if name not in others)
     build = read_choices().builds
     page = content.page(
         Link(page=Page.OVERVIEW, machine=here, build=next(reversed(list(build)))), START.astimezone(UTC)
@@ -438,6 +440,7 @@ def test_other_machines_say_what_waits_and_how_old_they_are(store: Store) -> Non
     found = {row["machine"]: (row["verdict"], row["age"]) for row in rows(page, "overview-machines")}
     assert found["slow-box"][0] == "2 slower"
     assert found["calm-box"] == ("nothing open", "stale, 28 days")
+    assert found["failing-box"][0] == "nothing open, 5 trials failed"
     assert len(read_regressions()) > 0
 
 

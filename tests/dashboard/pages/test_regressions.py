@@ -419,6 +419,8 @@ def test_what_a_later_build_took_back_asks_to_be_closed_and_colours_no_headline(
     assert isinstance(first, Table)
     assert list(first.frame["since"].str.endswith("gone with torch 2.15.0, close?")) == [is_gone]
     assert first.tones == ("improved" if is_gone else "regressed",)
+    # Red as it came, green as it went.
+    assert first.frame["moved"].iloc[0][0] == ("\N{MINUS SIGN}" if is_gone else "+")
 
 
 def test_a_change_that_is_gone_in_part_is_one_open_change(recorded: Recorded) -> None:
