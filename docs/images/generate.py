@@ -1,21 +1,21 @@
-"""Takes the pictures beside it from the real dashboard over the recorded history: `make screenshots`."""
+"""Takes the pictures beside it from the real dashboard over the demo: `make screenshots`."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.dashboard.serving import ROOT, served
+from compilewatch.db.engine.session import open_database
+from compilewatch.runner.cli.stored.demo import fill
+from tests.dashboard.serving import served
 from tests.e2e.browser import chromium, new_page, open_at
 
 HERE = Path(__file__).parent
-HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
 
-# elementwise compiled by torch 2.15.0, in that history.
+# elementwise compiled by torch 2.15.0, in its CPU's history.
 TRIAL = "01M7XR4D5FRRH03BD0NWMVVCSQ"
 
 # Picture -> title of the page, its address, height of the window.
@@ -27,19 +27,18 @@ PICTURES: dict[str, tuple[str, str, int]] = {
     "break-even": ("Models", "/break-even?focus=elementwise", 900),
     "cold-start": ("Models", "/cold-start", 900),
     "trial": ("Models", f"/trial?trial={TRIAL}", 1000),
+    "inbox": ("Inbox", "/regressions", 700),
+    "sizes": ("Models", "/sizes?machine=sweep-box", 900),
     "runs": ("Runs", "/runs", 900),
 }
 
 
 def main() -> int:
-    """Import the history into a new database, serve it, and photograph every page in `PICTURES`."""
+    """Fill a new database as the demo does, serve it, and photograph every page in `PICTURES`."""
     with tempfile.TemporaryDirectory() as directory:
         url = f"sqlite:///{directory}/history.db"
-        subprocess.run(
-            [sys.executable, "-m", "compilewatch.runner", "import", str(HISTORY), "--db", url],
-            cwd=ROOT,
-            check=True,
-        )
+        with open_database(url, migrate=True) as database:
+            fill(database)
         with served(url, Path(directory) / "log") as server, chromium() as browser:
             for name, (title, address, height) in PICTURES.items():
                 with new_page(browser, server.origin, width=1440, height=height) as (page, _):

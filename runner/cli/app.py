@@ -61,7 +61,7 @@ _PLACES = {
     "explain": "compilewatch.runner.cli.measure.explain:explain",
     "largest-batch": "compilewatch.runner.cli.measure.largest_batch:largest_batch",
     "dashboard": "compilewatch.runner.cli.stored.serve:dashboard",
-    "demo": "compilewatch.runner.cli.stored.serve:demo",
+    "demo": "compilewatch.runner.cli.stored.demo:demo",
     "list": "compilewatch.runner.cli.stored.listing:list_",
     "show": "compilewatch.runner.cli.stored.show:show",
     "warm-up": "compilewatch.runner.cli.stored.warm_up:warm_up",

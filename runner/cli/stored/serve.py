@@ -1,30 +1,21 @@
-"""`dashboard` and `demo` start the web app in this process's place; `token` says who may read its API."""
+"""`dashboard` starts the web app in this process's place; `token` says who may read its API."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from ulid import ULID
 
-from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.errors import CompilewatchError, ConfigError, printable
-from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.annotations import ANNOTATIONS
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.records.people import KEEP_DAYS_VARIABLE, Annotation, TriageState
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.records.people import KEEP_DAYS_VARIABLE
 from compilewatch.db.records.tokens import Scope, Token, new_secret, new_token_id, secret_hash
 from compilewatch.db.service.tokens import TOKENS, revoke_token
 from compilewatch.db.units import moment
-from compilewatch.db.verdicts.gateway import compare
-from compilewatch.db.verdicts.sides import resolve_side
 from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -35,9 +26,6 @@ from compilewatch.runner.cli.options import (
 )
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
-
-_RECORDED = Path(__file__).parents[4] / "docs" / "measured"
-
 
 HostOption = Annotated[str, typer.Option(help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
@@ -82,82 +70,6 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         "COMPILEWATCH_PUBLIC_URL": settings.notify.base_url or "",
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }
-
-
-def demo(
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8501,
-    allow_public: PublicOption = False,
-    config: ConfigOption = None,
-) -> int:
-    """Serve recorded histories: six torch releases on a CPU, two on an H100. Example: compilewatch demo
-
-    Nothing is measured. They have a database of their own, demo.db in the data directory.
-    """
-    from compilewatch.runner.cli.stored.interchange import import_
-
-    settings = settings_of(config, None)
-    file = settings.data_dir.absolute() / "demo.db"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CompilewatchError(
-            f"{file.parent} cannot be made: {error.strerror}.", "Type it in a folder you may write to."
-        ) from error
-    url = f"sqlite:///{file}"
-    code = import_(_recorded(), db=url, config=config)
-    if not code:
-        with open_database(url) as database:
-            _file_a_regression(database)
-    return code or dashboard(host=host, port=port, allow_public=allow_public, db=url, config=config)
-
-
-_DEMO_STEP = ("torch=2.6.0", "torch=2.8.0")
-_DEMO_OWNER = "Ada (demo)"
-_DEMO_NOTES = {
-    TriageState.CONFIRMED: "compilewatch bisect on another CPU: +198 % [+184, +212] between torch 2.6.0 "
-    "and 2.7.0; 3 builds of 4 releases measured.",
-    TriageState.ACKNOWLEDGED: "Inductor's code calls the exact tanh three times, where 2.6.0 writes it "
-    "through exp. 2.15.0 calls it once.",
-}
-"""What is measured in docs/measured/causes.md and upgrade-history.md."""
-
-
-def _file_a_regression(database: Database) -> None:
-    """What got slower from 2.6 to 2.8, filed as a gate would have filed it then, with its bisection, an owner
-    and the cause, which is a note at that build too.
-    """
-    base, head = (resolve_side(side, database) for side in _DEMO_STEP)
-    now = datetime.now(UTC)
-    comparison = compare(database, base, head)
-    if not record_comparison(database, comparison, at=now).new:
-        return
-    for each in standing_regressions(database):
-        for state, note in _DEMO_NOTES.items():
-            said = TriageEvent(state=state, author=_DEMO_OWNER, at=now, note=note)
-            triage(database, each.regression.regression_id, said)
-    annotation = Annotation(
-        annotation_id=str(ULID()),
-        text="elementwise: the exact tanh, called three times",
-        author=_DEMO_OWNER,
-        written_at=now,
-        build_id=comparison.head.build_ids[-1],
-        machine_id=comparison.machine_id,
-    )
-    ANNOTATIONS.add(database, annotation)
-
-
-def _recorded() -> list[Path]:
-    """The histories of a checkout, else those that were installed with the package."""
-    histories = sorted(_RECORDED.rglob("*.jsonl"))
-    if not histories:
-        shipped = importlib.metadata.files("compilewatch") or []
-        histories = sorted(Path(str(file.locate())).resolve() for file in shipped if file.suffix == ".jsonl")
-    if not histories:
-        raise CompilewatchError(
-            "The recorded histories are not installed.", "Install the wheel of a release, or use a checkout."
-        )
-    return histories
 
 
 app = typer.Typer(

@@ -99,7 +99,7 @@ def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -
     rows = _inbox(test).set_index(["workload", "metric"])
     assert len(rows) == len(recorded()) == 2, "a case that got slower is one row"
     latency = rows.loc[("mlp", "Latency")]
-    assert "speedup -" in latency["also"]
+    assert "speedup \N{MINUS SIGN}" in latency["also"]
     assert latency["state"] == "● new"
     assert 37 < latency["change"] < 43
     assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")

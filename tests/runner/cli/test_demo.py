@@ -1,0 +1,91 @@
+"""`compilewatch demo`: recorded trials as a team's quarter: a regression and its cure, a failure, a sweep."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.queries.facets import machines
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.people import TriageState
+from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.cured import with_later
+from compilewatch.runner.cli.stored import demo
+
+HISTORY = Path(__file__).parents[3] / "docs" / "measured" / "cpu-history.jsonl"
+RECORDED = [parse_trial(line) for line in HISTORY.read_bytes().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}"
+    with open_database(url, migrate=True) as database:
+        demo.fill(database)
+    return open_database(url)
+
+
+def test_a_quarter_has_a_night_every_three_days_and_the_recorded_figures() -> None:
+    moved = {trial.trial_id: trial for trial in demo.as_a_quarter(RECORDED)}
+    dates = ("run_id", "started_at", "ended_at")
+    for trial in RECORDED:
+        own = moved[trial.trial_id]
+        assert own.model_copy(update={name: getattr(trial, name) for name in dates}) == trial
+        assert own.ended_at is not None
+        assert trial.ended_at is not None
+        assert own.ended_at - own.started_at == trial.ended_at - trial.started_at
+    nights = defaultdict(set)
+    for trial in moved.values():
+        nights[trial.build.torch].add(trial.started_at.date())
+    days = sorted(day for of_release in nights.values() for day in of_release)
+    # Six releases, five nights each.
+    releases = ("2.6.0", "2.8.0", "2.9.1", "2.11.0", "2.12.1", "2.15.0")
+    assert {torch: len(nights[torch]) for torch in releases} == dict.fromkeys(releases, 5)
+    assert {later - day for day, later in pairwise(days)} == {
+        timedelta(days=3),
+        timedelta(days=2),
+    }
+    assert (days[-1] - days[0]).days == 82
+    assert days[-1] == date(2026, 11, 28)
+
+
+def test_it_has_a_regression_that_is_cured_a_failure_and_a_sweep(filled: Database) -> None:
+    (found,) = with_later(filled, standing_regressions(filled), Policy())
+    row = found.regression.row
+    assert (row.workload, row.strategy, row.metric) == ("elementwise", "default", "latency")
+    # Its history in docs/measured/upgrade-history.md: +167 % [+146, +191].
+    assert row.change == pytest.approx(1.67, abs=0.01)
+    assert (found.state, found.triage[-1].author) == (TriageState.ACKNOWLEDGED, "Ada (demo)")
+    assert found.is_cured
+    assert found.now.startswith("gone with torch 2.15.0")
+    trials = list(trial_records(filled))
+    assert any(trial.status is Status.FAILED for trial in trials)
+    sizes = {trial.workload.batch_size for trial in trials if trial.workload.name.startswith("encoder-sweep")}
+    assert len(sizes) >= 4
+    assert set(machines(filled)["device"]) == {"cpu", "cuda"}
+
+
+def test_started_again_it_is_as_it_was(filled: Database) -> None:
+    def stored() -> tuple[object, ...]:
+        return len(list(trial_records(filled))), standing_regressions(filled), stored_annotations(filled)
+
+    before = stored()
+    demo.fill(filled)
+    assert stored() == before
+
+
+def test_the_demo_of_another_release_is_named(sqlite_url: str) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, RECORDED)
+        with pytest.raises(CompilewatchError, match="demo of another release") as caught:
+            demo.fill(database)
+    assert "Remove demo.db" in caught.value.next_step
