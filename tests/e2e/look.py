@@ -84,15 +84,15 @@ def shots(url: str) -> list[Shot]:
         found.append(Shot("regression", Link(page=Page.REGRESSIONS, regression=(chosen.regression_id,))))
         case = Link(page=Page.UPGRADE, focus=chosen.row.workload, focus_strategy=chosen.row.strategy)
         found.append(Shot("upgrade-case", case))
-    if not trials.empty:
-        compiled = trials[(trials["strategy_kind"] == "compile") & (trials["status"] == "ok")].iloc[-1]
-        found.append(Shot("one-trial", Link(page=Page.TRIAL, trial=str(compiled["trial_id"]))))
-        failed = trials[trials["status"] == "failed"]
-        if not failed.empty:
-            trial_id = str(failed.iloc[-1]["trial_id"])
-            found.append(Shot("failed-trial", Link(page=Page.TRIAL, trial=trial_id)))
+    compiled = trials[(trials["strategy_kind"] == "compile") & (trials["status"] == "ok")]
+    failed = trials[trials["status"] == "failed"]
+    for name, some in (("one-trial", compiled), ("failed-trial", failed)):
+        if not some.empty:
+            found.append(Shot(name, Link(page=Page.TRIAL, trial=str(some.iloc[-1]["trial_id"]))))
+    if not compiled.empty:
+        focus = str(compiled.iloc[-1]["workload"])
         found += [
-            Shot(f"history-{axis}", Link(page=Page.WORKLOAD, focus=compiled["workload"], axis=axis))
+            Shot(f"history-{axis}", Link(page=Page.WORKLOAD, focus=focus, axis=axis))
             for axis in ("time", "torch")
         ]
     return found
