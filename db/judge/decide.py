@@ -678,7 +678,7 @@ def group_of_several(groups: Collection[str]) -> str:
     return next(group for group in GROUPS if group in groups)
 
 
-def tells_of_several(rows: Sequence[Row], group: str) -> Row:
+def represents_a_group(rows: Sequence[Row], group: str) -> Row:
     """Of `rows` in one `group`, at least one, the one that is shown for all: of those that moved the one that
     moved most, else the middle one.
     """

@@ -26,7 +26,7 @@ from compilewatch.runner.plan.canaries import canary_specs
 from compilewatch.runner.plan.jobs import Executor, Job
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.plan.requests import builds_of, plan_spec
-from compilewatch.runner.process.execution import Progress, RunOutcome, announce, work_off
+from compilewatch.runner.process.execution import Progress, RunOutcome, announce, run_jobs
 from compilewatch.runner.service.timetable import Host
 
 # Which queue a machine selector means: a machine type, a host or one GPU.
@@ -264,7 +264,7 @@ class Fleet:
             return is_cancelled() and not self._is_cancelled(request)
 
         try:
-            measured, failed = work_off(
+            measured, failed = run_jobs(
                 jobs_with_ids(plan, request),
                 executor,
                 self._progress,

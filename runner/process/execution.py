@@ -79,7 +79,7 @@ def execute(
     executor = LocalExecutor(database, spool, on_phase=progress.phase, admits=admits, wait_s=wait_s)
     status = RunStatus.CANCELLED
     try:
-        measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
+        measured, failed = run_jobs(jobs_of(plan), executor, progress, is_cancelled)
         interrupted = is_cancelled()
         status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
     finally:
@@ -123,7 +123,7 @@ def _canaries(plan: Plan) -> Iterator[Job]:
         yield Job(canary_specs(first), is_canaries=True)
 
 
-def work_off(
+def run_jobs(
     jobs: Iterable[Job],
     executor: Executor,
     progress: Progress,

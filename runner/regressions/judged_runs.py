@@ -97,16 +97,15 @@ class Head:
 @dataclass(frozen=True)
 class Sides:
     """Head and base, and what to say about the choice. `change` is the pull request or the branch, as the CI
-    or the clone calls it; None on the default branch and where nobody names one. `people_know` is the short
-    commit by which people know the head where another was measured: that of the pull request, not that of the
-    merge which a CI checks out.
+    or the clone calls it; None on the default branch and where nobody names one. `pull_request_commit` is its
+    short commit, by which people know the head, where another was measured: the merge which a CI checks out.
     """
 
     base: Selection
     head: Selection
     said: tuple[str, ...] = ()
     change: str | None = None
-    people_know: str | None = None
+    pull_request_commit: str | None = None
 
 
 def head_run(
@@ -286,7 +285,7 @@ def sides_by_code(
         head.run.model_copy(update={"name": f"commit={name}"}),
         tuple(_said(start, found)),
         change=None if start.is_default else _change(tree, environment),
-        people_know=_people_know(tree, commit, environment),
+        pull_request_commit=_people_know(tree, commit, environment),
     )
 
 

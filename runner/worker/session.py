@@ -73,7 +73,7 @@ class Session:
             inspection.inspect(self._progress, self._timers, started, timed)
             self.note_ranks()
 
-    def ask_eager(self, error: Exception) -> None:
+    def recheck_with_eager(self, error: Exception) -> None:
         """After `error` in a later call: whether eager alone, built anew, fails too as it is called for as
         long as both sides were. Raises WorkloadError where it does.
         """

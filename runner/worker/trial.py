@@ -156,5 +156,5 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         session.run()
     except Exception as error:
         session.note_ranks()
-        session.ask_eager(error)
+        session.recheck_with_eager(error)
         raise

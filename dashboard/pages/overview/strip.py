@@ -17,7 +17,7 @@ from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.judge.decide import group_of_several, tells_of_several
+from compilewatch.db.judge.decide import group_of_several, represents_a_group
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.records.vocabulary import Metric
 
@@ -69,7 +69,7 @@ def model_changes(
     for workload_id, rows in rows_of.items():
         group = group_of_several(of_workload[workload_id])
         mine = [row for row in rows if groups[row.case.ids] == group]
-        row = tells_of_several(mine if mine and group in ("slower", "faster") else rows, group)
+        row = represents_a_group(mine if mine and group in ("slower", "faster") else rows, group)
         found.append(ModelChange(verdict_words.workload_label(row.case, labels), group, row, len(rows)))
     return tuple(sorted(found, key=lambda each: -abs(each.row.log_change)))
 

@@ -17,7 +17,7 @@ from compilewatch.dashboard.parts import verdict_words
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db import units
-from compilewatch.db.judge.decide import GROUPS, tells_of_several
+from compilewatch.db.judge.decide import GROUPS, represents_a_group
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words import verdicts as wording
 from compilewatch.db.records.marks import timing_text
@@ -100,7 +100,7 @@ def frames(
         heads.append({"place": len(heads) + len(main), "text": _head(group, metric, rows, len(models))})
         for model, mine in models.items():
             opened = model == focus[0] and len(mine) > 1
-            told = [(tells_of_several(mine, group), len(mine))]
+            told = [(represents_a_group(mine, group), len(mine))]
             for row, cases in [*told, *((row, 1) for row in mine)] if opened else told:
                 is_part = opened and cases == 1
                 cells = _frame_row(comparison, row, labels)

@@ -164,7 +164,7 @@ def _judge(
         machine=machine,
         said=sides.said,
         found_on=sides.change,
-        people_know=sides.people_know,
+        pull_request_commit=sides.pull_request_commit,
     )
 
 
@@ -252,7 +252,7 @@ def _with_rows(report: ComparisonReport, fresh: Sequence[Row], geomean: GeomeanC
 
 def _as_people_know(report: ComparisonReport) -> ComparisonReport:
     """With the pull request's commit in the place of its merge, which was measured and nobody has seen."""
-    comparison, known = report.comparison, report.people_know
+    comparison, known = report.comparison, report.pull_request_commit
     if known is None:
         return report
     components = comparison.head.components | {CODE: known}

@@ -79,8 +79,8 @@ class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
     confirmation `decided`, the rows of what is tested `beside` the verdict, and what is `noted` of the head's
-    cases. `found_on` is the pull request or branch that is judged, `people_know` its commit where the commit
-    that was measured is another. `is_interleaved`: what could be was judged on trials that were measured by
+    cases. `found_on` is the pull request or branch that is judged, `pull_request_commit` its commit where
+    another one was measured. `is_interleaved`: what could be was judged on trials that were measured by
     turns; `is_until_decided`: until they decided it.
     """
 
@@ -93,7 +93,7 @@ class ComparisonReport:
     beside: tuple[Row, ...] = ()
     noted: tuple[str, ...] = ()
     found_on: str | None = None
-    people_know: str | None = None
+    pull_request_commit: str | None = None
     is_interleaved: bool = False
     is_until_decided: bool = False
 
@@ -152,10 +152,10 @@ def judge(
     machine: str | None = None,
     said: tuple[str, ...] = (),
     found_on: str | None = None,
-    people_know: str | None = None,
+    pull_request_commit: str | None = None,
 ) -> ComparisonReport:
     """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets. `said`,
-    `found_on` and `people_know` are of the choice of the sides.
+    `found_on` and `pull_request_commit` are of the choice of the sides.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
     """
@@ -191,7 +191,7 @@ def judge(
         beside=beside,
         noted=tuple(_noted(comparison, failed_cases(database, of_sides[1]), notes)),
         found_on=found_on,
-        people_know=people_know,
+        pull_request_commit=pull_request_commit,
         is_interleaved=until_decided,
         is_until_decided=until_decided,
     )

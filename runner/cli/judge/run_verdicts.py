@@ -69,7 +69,7 @@ def _judge_run(
             filters=Filters(workloads=workloads),
             said=sides.said,
             found_on=sides.change,
-            people_know=sides.people_know,
+            pull_request_commit=sides.pull_request_commit,
         )
     except VerdictError:
         return None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compilewatch.db import units
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Metric, Verdict, WhoMoved
@@ -200,7 +201,7 @@ def test_device_time_that_only_the_clock_stretched_is_the_machines_and_told_in_c
     assert (row.verdict, row.cause) == (Verdict.INCONCLUSIVE, CauseClass.MACHINE)
     assert row.cycles_change == pytest.approx(0.0, abs=0.01)
     assert "In cycles " in row.reason
-    assert "the SM clock changed by -4." in row.reason
+    assert f"the SM clock changed by {units.MINUS}4." in row.reason
     steady = row_of(judge(gpu_case(device=1.05, clock=1.0) + calm_cases(clock=1.0)), Metric.DEVICE_TIME)
     assert (steady.cycles_change, steady.cause) == (None, CauseClass.COMPILER)
 

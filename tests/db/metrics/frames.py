@@ -15,17 +15,15 @@ from compilewatch.db.columns.trial import TRIAL
 
 START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
-_TEXT = """trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id
-conditions_id build_label torch torch_variant cuda driver triton cudnn python os compiler workload_id workload
-workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind
-failure_message numerics_status timing_method control_timing_method code code_commit code_hash"""
+_FRAMED = [each for each in TRIAL if each.in_frames]
+_TEXT = ["suite", "label", "code", *(each.column for each in _FRAMED if each.kind is Kind.TEXT)]
 _WHOLE = [each.column for each in TRIAL if each.kind is Kind.INTEGER]
 # Both follow from others, of a trial that has them.
 _COMPUTED = {"speedup", "throughput_per_s"}
 _FRACTIONAL = [each.column for each in TRIAL if each.kind is Kind.FLOAT and each.column not in _COMPUTED]
 
 TRIAL_TYPES: dict[str, str] = {
-    **dict.fromkeys(_TEXT.split(), "str"),
+    **dict.fromkeys(_TEXT, "str"),
     **dict.fromkeys(["started_at", "ended_at"], "datetime64[us, UTC]"),
     **dict.fromkeys(_WHOLE, "Int64"),
     **dict.fromkeys(_FRACTIONAL, "Float64"),

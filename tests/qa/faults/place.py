@@ -17,7 +17,7 @@ from compilewatch.db.records.trial import Strategy, Task, Trial
 from compilewatch.db.store.trials import start_run
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
-from compilewatch.runner.process.execution import note_end, work_off
+from compilewatch.runner.process.execution import note_end, run_jobs
 from compilewatch.runner.process.local_executor import LocalExecutor
 from compilewatch.runner.storage.persistence import store_waiting
 from compilewatch.runner.storage.spool import Spool
@@ -127,7 +127,7 @@ def work(place: Place, database: Database, specs: Sequence[TrialSpec], told: Tol
     """Measure and keep the trials of a run that is announced."""
     executor = LocalExecutor(database, place.spool)
     try:
-        work_off([Job((spec,)) for spec in specs], executor, told, lambda: False)
+        run_jobs([Job((spec,)) for spec in specs], executor, told, lambda: False)
     finally:
         executor.close()
 

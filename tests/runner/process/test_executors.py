@@ -20,7 +20,7 @@ from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.executor import ProcrastinateExecutor
 from compilewatch.runner.plan.jobs import ENDED, Executor, Job, JobState
 from compilewatch.runner.plan.plan import plan_run
-from compilewatch.runner.process.execution import jobs_of, work_off
+from compilewatch.runner.process.execution import jobs_of, run_jobs
 from compilewatch.runner.process.local_executor import LocalExecutor
 from compilewatch.runner.storage.spool import Spool
 from tests.conftest import postgres_database
@@ -194,7 +194,7 @@ class Heard:
 
 def test_a_plan_is_worked_off_and_told(rig: Rig) -> None:
     jobs, heard = rig.jobs(3), Heard()
-    assert work_off(jobs, rig.executor, heard, lambda: False) == (3, 0)
+    assert run_jobs(jobs, rig.executor, heard, lambda: False) == (3, 0)
     assert sorted(heard.started) == [1, 2, 3]
     assert sorted(heard.finished) == sorted(job.job_id for job in jobs)
 
@@ -202,7 +202,7 @@ def test_a_plan_is_worked_off_and_told(rig: Rig) -> None:
 def test_working_off_ends_when_cancelled(rig: Rig) -> None:
     jobs, stop = [*rig.jobs(slow=True), *rig.jobs(2)], threading.Event()
     threading.Timer(3, stop.set).start()
-    measured, failed = work_off(jobs, rig.executor, Heard(), stop.is_set)
+    measured, failed = run_jobs(jobs, rig.executor, Heard(), stop.is_set)
     assert (measured, failed) in {(1, 1), (0, 0)}
 
 
