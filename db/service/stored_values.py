@@ -41,11 +41,12 @@ from sqlalchemy import (
 )
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
 from compilewatch.db.queries.cases.run_cases import is_current
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.records.validation import first_problem
 from compilewatch.db.tables.metadata import record_of
+from compilewatch.db.tables.of_records import TRIAGE_EVENT
 from compilewatch.db.tables.runs import RUN_CASE
 from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, REGRESSION, TRIAL_DETAIL
 
@@ -69,6 +70,7 @@ _RECORDS: dict[Table, type[BaseModel]] = {
     CONDITIONS: create_model("Conditions", **_parts(Build, "settings")),
     TRIAL_DETAIL: DETAIL,
     REGRESSION: create_model("Recorded", document=(Regression, ...)),
+    TRIAGE_EVENT: TriageEvent,
 }
 """What is made of the rows of a table, or of those of their columns that are JSON."""
 

@@ -45,6 +45,7 @@ _SOME = [
     ("workload", "shape", "number"),
     ("regression", "document", "lists"),
     ("triage_event", "at", "text"),
+    ("triage_event", "note", "absurd"),
     ("run_request", "spec", "word"),
     ("annotation", "written_at", "day"),
     ("data_version", "version", "blob"),
