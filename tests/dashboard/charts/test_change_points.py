@@ -12,6 +12,7 @@ import pytest
 from compilewatch.dashboard.charts import change_points, trend_rows, trends
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.read.shaping import with_labels
+from compilewatch.db import units
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.history.series import judge_series
 from compilewatch.db.judge.policy import Policy
@@ -111,7 +112,7 @@ def test_a_ring_stands_where_the_judge_finds_a_step(stepped: pd.DataFrame) -> No
     (mark,) = found.frame.to_dict("records")
     judged = mine.iloc[event.index]
     assert (mark["run_id"], mark["value"]) == (judged["run_id"], judged["speedup"])
-    assert mark["label"].startswith("▼ -15.")
+    assert mark["label"].startswith(f"▼ {units.MINUS}15.")
     assert mark["label"].endswith("%, worse")
     assert mark["place"] == "above right"
     assert found.notes == [
@@ -163,4 +164,4 @@ def test_pages_mark_the_change_and_tell_it(
     said = texts(page)
     assert "Ring: the level changed." in said
     assert "Speedup fell by 15." in said
-    assert ("last change: default -15." in said) == (link.page is Page.WORKLOAD)
+    assert (f"last change: default {units.MINUS}15." in said) == (link.page is Page.WORKLOAD)

@@ -65,7 +65,9 @@ def test_a_preview_of_a_machine_has_the_newest_result_of_that_machine(store: Sto
     older, newer = START, START + timedelta(days=3)
     url = store(
         [
-            *make_history(machines=("box-a",), builds=("2.12.0",), start=older),
+            *make_history(
+                machines=(make_machine("box-a", device_name="NVIDIA L4"),), builds=("2.12.0",), start=older
+            ),
             *make_history(machines=("box-b",), builds=("2.12.0",), start=newer, seed=1),
         ]
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from compilewatch.dashboard.verdicts.tables import row_cells
+from compilewatch.db import units
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison, Row
@@ -88,7 +89,7 @@ def test_a_stored_record_says_what_device_time_is_in_cycles(sqlite_database: Dat
     row = row_of(judged(sqlite_database, upgrade(1.06, 1980.0 / 1.06)), Metric.DEVICE_TIME)
     assert (row.verdict, row.cause) == (Verdict.INCONCLUSIVE, CauseClass.MACHINE), "set aside"
     assert row.cycles_change == pytest.approx(0.0, abs=0.01)
-    assert "the SM clock changed by -5." in row.reason
+    assert f"the SM clock changed by {units.MINUS}5." in row.reason
 
 
 def test_at_a_steady_clock_cycles_are_not_told(sqlite_database: Database) -> None:

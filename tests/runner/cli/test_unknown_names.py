@@ -83,7 +83,7 @@ def test_a_trial_that_is_not_there_has_the_nearest_beside_it(
 
 def test_a_trial_like_none_is_looked_up_in_the_list(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(app, ["show", "x", "--db", url]) == 2
-    assert "`compilewatch list runs`" in capsys.readouterr().err
+    assert "`compilewatch list trials`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["break-even", "history"])
