@@ -23,6 +23,7 @@ from compilewatch.db import units
 
 _LINK = "link"
 _PAGES = "pages"
+_BLANK = Link(page=Page.OVERVIEW)
 MOST_OFFERED = 500
 """Of a drop-down: every session keeps the words of each, and every look at a page sends them."""
 
@@ -65,6 +66,9 @@ def _widget(key: str, value: object, words: Mapping[str, str] | None = None) -> 
 def _changed(key: str, name: str) -> None:
     value = st.session_state[name]
     value = tuple(value) if isinstance(value, list) else value
+    # A page that one goes back to draws its widgets anew: until they are told, nothing is chosen in them.
+    if value is None and getattr(_BLANK, key) is not None:
+        return
     change(**{key: None if value == "" else value})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -153,7 +154,9 @@ def whole_rows(
             keys = [StackKey(*[row[name] for name in StackKey._fields]) for row in rows]
             stacks.load(keys)
             for row, key in zip(rows, keys, strict=True):
-                yield row, stacks.of(key), samples[row["trial_id"]]
+                with _no_record(row["trial_id"]):
+                    stack = stacks.of(key)
+                yield row, stack, samples[row["trial_id"]]
 
 
 class Stacks:
@@ -243,17 +246,24 @@ def _stack(key: StackKey, case: dict[str, Any], build: dict[str, Any]) -> Stack:
 
 
 def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> Trial:
-    fields: dict[str, Any] = {
-        **{name: row[name] for name in _TRIAL_FIELDS},
-        **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
-        **samples,
-        **stack.parts(),
-        "source": Source(kind=row["source_kind"], name=row["source_name"]),
-    }
-    try:
+    with _no_record(row["trial_id"]):
+        fields: dict[str, Any] = {
+            **{name: row[name] for name in _TRIAL_FIELDS},
+            **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
+            **samples,
+            **stack.parts(),
+            "source": Source(kind=row["source_kind"], name=row["source_name"]),
+        }
         return Trial(**fields)
+
+
+@contextmanager
+def _no_record(trial_id: str) -> Iterator[None]:
+    """Raises RecordError for what is stored of a trial and can be no record, as a name that is too long."""
+    try:
+        yield
     except ValidationError as error:
         raise RecordError(
-            f"Trial {row['trial_id']} is stored as no record may be: {first_problem(error, 'all of it')}.",
+            f"Trial {trial_id} is stored as no record may be: {first_problem(error, 'all of it')}.",
             "See `compilewatch db check`, and take it out with `compilewatch db remove-trials`.",
         ) from error

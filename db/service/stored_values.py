@@ -43,12 +43,12 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
 from compilewatch.db.queries.cases.run_cases import is_current
-from compilewatch.db.records.trial import Build, Trial
+from compilewatch.db.records.trial import Build, Machine, Source, Trial
 from compilewatch.db.records.validation import first_problem
 from compilewatch.db.tables.metadata import record_of
 from compilewatch.db.tables.of_records import TRIAGE_EVENT
 from compilewatch.db.tables.runs import RUN_CASE
-from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, REGRESSION, TRIAL_DETAIL
+from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, REGRESSION, TRIAL, TRIAL_DETAIL
 
 _MOMENT = "".join("[0-9]" if part == "0" else part for part in "0000-00-00 00:00:00.000000")
 """How SQLAlchemy stores a moment in SQLite, as a GLOB."""
@@ -65,9 +65,17 @@ def _parts(record: type[BaseModel], *names: str) -> dict[str, Any]:
 
 DETAIL: type[BaseModel] = create_model("Detail", **_parts(Trial, *DETAIL_PARTS))
 """The nested parts of a trial's record, those that a row of `trial_detail` holds."""
+_NAMES: dict[str, tuple[type[BaseModel], str]] = {
+    "source_name": (Source, "name"),
+    "machine_name": (Machine, "name"),
+    "device_uuid": (Machine, "device_uuid"),
+    "build_label": (Build, "label"),
+}
+"""What a row of `trial` has of its stack, and of which record it is a field."""
 _RECORDS: dict[Table, type[BaseModel]] = {
     **{table: record for table in METADATA.sorted_tables if (record := record_of(table)) is not None},
     CONDITIONS: create_model("Conditions", **_parts(Build, "settings")),
+    TRIAL: create_model("Names", **{column: _parts(*place)[place[1]] for column, place in _NAMES.items()}),
     TRIAL_DETAIL: DETAIL,
     REGRESSION: create_model("Recorded", document=(Regression, ...)),
     TRIAGE_EVENT: TriageEvent,

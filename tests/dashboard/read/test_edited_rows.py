@@ -46,6 +46,7 @@ _SOME = [
     ("regression", "document", "lists"),
     ("triage_event", "at", "text"),
     ("triage_event", "note", "absurd"),
+    ("trial", "machine_name", "absurd"),
     ("run_request", "spec", "word"),
     ("annotation", "written_at", "day"),
     ("data_version", "version", "blob"),
