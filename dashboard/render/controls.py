@@ -65,11 +65,11 @@ def _widget(key: str, value: object, words: Mapping[str, str] | None = None) -> 
 
 def _changed(key: str, name: str) -> None:
     value = st.session_state[name]
-    value = tuple(value) if isinstance(value, list) else value
-    # A page that one goes back to draws its widgets anew: until they are told, nothing is chosen in them.
-    if value is None and getattr(_BLANK, key) is not None:
-        return
-    change(**{key: None if value == "" else value})
+    value = None if value == "" else tuple(value) if isinstance(value, list) else value
+    # Nothing is chosen by the heading of a drop-down, nor on a page that one goes back to, which draws its
+    # widgets anew; a selector that always has a value keeps it.
+    if value is not None or getattr(_BLANK, key) is None:
+        change(**{key: value})
 
 
 def one_of(
