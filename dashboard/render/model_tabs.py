@@ -17,6 +17,7 @@ from compilewatch.dashboard.text.foreign_text import escaped
 
 _OF_ALL, _OF_ONE = "All models", "History"
 """What the first tab is called, of all models and of one."""
+_CHANGES = "changes-of-tab"
 
 
 @contextmanager
@@ -34,7 +35,8 @@ def tab(view: View, page: PageContent, models: Iterable[str]) -> Iterator[tuple[
             st.markdown(escaped(" ".join(part.lines)))
     here = view.link.page
     words = {each: PAGES[each].title for each in MODELS} | {Page.WORKLOAD: _OF_ONE if focus else _OF_ALL}
-    key = f"tabs-{here.value}"
+    # New after each change of tab: the browser would tell a page that one goes back to what it was left by.
+    key = f"tabs-{here.value}-{st.session_state.get(_CHANGES, 0)}"
     st.session_state[key] = words[here]
     tabs = st.tabs(list(words.values()), key=key, on_change=_go, args=(key, {words[to]: to for to in words}))
     with tabs[MODELS.index(here)]:
@@ -44,4 +46,5 @@ def tab(view: View, page: PageContent, models: Iterable[str]) -> Iterator[tuple[
 def _go(key: str, pages: dict[str, Page]) -> None:
     """Callback: open the tab that was chosen, with all that means anything there."""
     target = links.beside(controls.current(), pages[st.session_state[key]])
+    st.session_state[_CHANGES] = st.session_state.get(_CHANGES, 0) + 1
     controls.open_link(target)
