@@ -9,10 +9,10 @@ needs the standard library alone and can be copied as one file.
 
 It listens to the structured records that torch writes as it compiles (torch/_logging/_internal.py), as
 TORCH_TRACE does, and to the end of each optimizer step, or to `record.step()`. Between compilations it
-notes a time per step, of the first 1,000 steps, and how long each waited for the next batch of a
-`torch.utils.data.DataLoader`. `ready()` says that the job is warm: of everything that
-compiles from there on the inputs are noted too, and Triton's own compilations by its hooks
-(triton/runtime/jit.py, `knobs.runtime`). It changes no setting of torch, and nothing that goes wrong in here
+notes a time per step, of the first 1,000 steps, and how long each waited for its batch where the loop goes
+through `record.batches(loader)`. `ready()` says that the job is warm: of everything that compiles from there
+on the inputs are noted too, and Triton's own compilations by its hooks (triton/runtime/jit.py,
+`knobs.runtime`). It changes no setting of torch, and nothing that goes wrong in here
 reaches the job: it then stops recording.
 """
 
@@ -29,15 +29,17 @@ import runpy
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["main", "ready", "request", "start", "step", "stop"]
+_Batch = TypeVar("_Batch")
+
+__all__ = ["batches", "main", "ready", "request", "start", "step", "stop"]
 
 SCHEMA = "compilewatch.job/1"
 DIRECTORY_VARIABLE = "COMPILEWATCH_JOBS"
@@ -140,7 +142,6 @@ class Recorder:
         self._waits: list[int] = []
         self._waited_ns = 0
         self._asked_ns: int | None = None
-        self._loader: Any = None
         self._written = 0
         self._by_hand = False
         self._ready = False
@@ -159,7 +160,6 @@ class Recorder:
         if "torch" in sys.modules:
             self._write({"at_ns": self._began_ns, "import_torch_ns": None, "software": _software()})
             self._count_optimizer_steps()
-            self._time_data_loaders()
         else:
             sys.meta_path.insert(0, self._timer)
         atexit.register(self.stop)
@@ -196,7 +196,6 @@ class Recorder:
     def _torch_imported(self, took_ns: int) -> None:
         self._write({"at_ns": self._now_ns(), "import_torch_ns": took_ns, "software": _software()})
         self._count_optimizer_steps()
-        self._time_data_loaders()
 
     def _count_optimizer_steps(self) -> None:
         optimizer = sys.modules.get("torch.optim.optimizer")
@@ -212,28 +211,11 @@ class Recorder:
 
         self._hook = register(stepped)
 
-    def _time_data_loaders(self) -> None:
-        """How long whoever goes through a `DataLoader` waits for its next batch."""
-        module = sys.modules.get("torch.utils.data.dataloader")
-        iterator = getattr(module, "_BaseDataLoaderIter", None)
-        fetch = getattr(iterator, "__next__", None)
-        if iterator is None or fetch is None:
-            return
-        pid = self._pid
-
-        def timed(loader: Any) -> Any:
-            if self._file is None or os.getpid() != pid:
-                return fetch(loader)
-            asked_ns = time.perf_counter_ns()
-            if self._asked_ns is None:
-                self._asked_ns = asked_ns
-            try:
-                return fetch(loader)
-            finally:
-                self._waited_ns += time.perf_counter_ns() - asked_ns
-
-        iterator.__next__ = timed
-        self._loader = (iterator, fetch, timed)
+    def waited(self, since_ns: int) -> None:
+        """The loop asked for a batch at `since_ns` of the performance counter, and has it now."""
+        if self._asked_ns is None:
+            self._asked_ns = since_ns
+        self._waited_ns += time.perf_counter_ns() - since_ns
 
     def by_hand(self) -> None:
         """The job says itself when a step ends, and its optimizer's steps no longer count."""
@@ -337,11 +319,6 @@ class Recorder:
         self._detach()
         if self._hook is not None:
             self._hook.remove()
-        if self._loader is not None:
-            iterator, fetch, timed = self._loader
-            # Somebody who came later has it in theirs.
-            if iterator.__dict__.get("__next__") is timed:
-                iterator.__next__ = fetch
 
     def _end(self) -> None:
         self._write_steps()
@@ -394,6 +371,16 @@ def step() -> None:
     if _current is not None:
         _current.by_hand()
         _current.stepped()
+
+
+def batches(loader: Iterable[_Batch]) -> Iterator[_Batch]:
+    """`loader`, batch by batch, whether this is recorded or not; the loop's wait for each is noted."""
+    asked_ns = time.perf_counter_ns()
+    for batch in loader:
+        if _current is not None:
+            _current.waited(asked_ns)
+        yield batch
+        asked_ns = time.perf_counter_ns()
 
 
 def ready() -> None:

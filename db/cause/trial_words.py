@@ -160,7 +160,7 @@ def other_figures(summary: Summary) -> list[tuple[str, str]]:
 
 
 def loop_text(summary: Summary) -> str | None:
-    """Where the loop of a recorded job spent its time; None of a job without a data loader."""
+    """Where the loop of a recorded job spent its time; None of a job that does not note its batches."""
     known = [summary.metrics.get(name) for name in ("loop_s", "loop_data_s", "loop_compile_s")]
     loop, data, compiling = (None if each is None else each * 1e9 for each in known)
     if not loop or data is None or compiling is None:

@@ -214,6 +214,7 @@ import time
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
+from compilewatch import record
 
 class Slow:
     def __len__(self):
@@ -222,11 +223,9 @@ class Slow:
         time.sleep(0.02)
         return torch.ones(4)
 
-before = DataLoader(Slow())
-was = type(iter(before)).__next__
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for batch in DataLoader(Slow(), batch_size=1):
+for batch in record.batches(DataLoader(Slow(), batch_size=1)):
     optimizer.zero_grad()
     model(batch).square().mean().backward()
     optimizer.step()

@@ -40,7 +40,7 @@ class _Recording:
     log: CompileLog = field(default_factory=CompileLog)
     steps_ns: list[int] = field(default_factory=list)
     waits_ns: list[int] = field(default_factory=list)
-    """How long each of them waited for a data loader; empty where none was used."""
+    """How long each of them waited for its batch; empty where the job notes none."""
     loop_began_ns: int | None = None
     """When the first batch was asked for."""
     by_hand: bool = False
@@ -175,7 +175,7 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
 
 def _of_loop(recording: _Recording, until_steady: int | None) -> dict[str, float]:
     """Where the time went from the first batch that was asked for to the last step: data, compiling, steps;
-    and of steady steps the share that waits for data. Nothing of a job without a data loader.
+    and of steady steps the share that waits for data. Nothing of a job that notes no batches.
     """
     began_ns, ends_ns = recording.loop_began_ns, recording.steps_ns
     if began_ns is None or not ends_ns or ends_ns[-1] <= began_ns:
