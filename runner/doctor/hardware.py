@@ -50,7 +50,7 @@ def quota_finding(root: Path = _ROOT) -> DoctorFinding:
     fact = f"{quota:g} CPUs of {usable}"
     if quota < usable:
         return warn(
-            "CPU limit", fact, f"Set run.threads to {max(1, int(quota))}, or lift the container's limit."
+            "CPU limit", fact, f"Set run.threads to {max(1, int(quota) - 1)}, or lift the container's limit."
         )
     return ok("CPU limit", fact)
 

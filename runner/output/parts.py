@@ -104,7 +104,7 @@ def submodule_table(rows: Sequence[dict[str, Any]]) -> Table:
 def _saved(saved_ns: float | None) -> str:
     if saved_ns is None:
         return MISSING
-    return duration(saved_ns) if saved_ns >= 0 else f"-{duration(-saved_ns)}"
+    return duration(saved_ns)
 
 
 def submodule_lines(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -13,8 +13,8 @@ CONFIGURATIONS = {
 }
 """Of `torchao.quantization`, by variant: weights are rounded once, activations in each step."""
 EIGHT_BIT_TOLERANCE = 0.1
-"""An activation that is rounded the other way is off by one of 127 levels of its token's largest, in eager
-and in compiled code (`quantised`)."""
+"""An activation that is rounded the other way is off by one of 127 levels of its token's largest: results of
+six blocks, of standard deviation 1, differ by up to 0.07 between eager and compiled code."""
 
 
 def quantise(model: torch.nn.Module, variant: str) -> None:
