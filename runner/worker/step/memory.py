@@ -56,7 +56,7 @@ def reset_peak_rss() -> bool:
 def resident_bytes(variant: Variant) -> int | None:
     """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state,
     inputs, and what attributes, variables of functions, globals and objects hold. None where one of them has
-    no storage of its own: nested, sparse, or a subclass around others.
+    no storage, as a sparse one.
 
     Storage that several tensors share counts once.
     """
@@ -74,13 +74,23 @@ def storages(variant: Variant) -> dict[int, int] | None:
     if variant.optimizer is not None:
         tensors += tensors_of(list(variant.optimizer.state.values()))
     held = {}
-    for tensor in tensors:
+    for tensor in itertools.chain.from_iterable(map(_within, tensors)):
         try:
             storage = tensor.untyped_storage()
             held[storage.data_ptr()] = storage.nbytes()
         except (RuntimeError, NotImplementedError):
             return None
     return held
+
+
+def _within(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """`tensor`, or those that a subclass around others has, as a quantised weight its numbers and scales
+    (torch/utils/_python_dispatch.py, `is_traceable_wrapper_subclass`).
+    """
+    if not hasattr(type(tensor), "__tensor_flatten__"):
+        return [tensor]
+    names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+    return [part for name in names for part in _within(getattr(tensor, name))]
 
 
 def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
