@@ -195,6 +195,8 @@ def _explained(error: ValidationError, layers: _Layers) -> ConfigError:
     others = {_written_part(other["loc"], layers) for other in problems} - {loc}
     more = f" ({len(others)} more to correct)" if others else ""
     where, key = _place(loc[:-1], layers), str(loc[-1]) if loc else ""
+    if len(loc) > 1 and isinstance(loc[-1], int):
+        key = f"{loc[-2]} number {loc[-1] + 1}"
     if first["type"] == "extra_forbidden":
         hint = did_you_mean(key, _valid_keys(loc[:-1]), REFERENCE)
         return ConfigError(f"{source}: there is no key {key}{where}{more}.", hint)

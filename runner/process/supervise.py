@@ -212,8 +212,10 @@ def _profiled(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int
 
 def _trained(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
     """`trial` with its losses beside eager's; a trial that compiles no training has none."""
-    compiles = trial.strategy.kind is StrategyKind.COMPILE
-    if trial.workload.task is not Task.TRAINING or not compiles or attempt.spec.workload.ranks > 1:
+    if trial.strategy.kind is not StrategyKind.COMPILE or attempt.spec.workload.ranks > 1:
+        return trial
+    if trial.workload.task is not Task.TRAINING:
+        _LOG.warning("%s is no training: it has no losses to compare", trial.workload.name)
         return trial
     role = ProcessRole(scratch / "measure", "losses")
     record = _record_of_pass(listen(attempt, scratch, role, locks), "losses", trial)

@@ -80,6 +80,12 @@ MISTAKES = [
     ("[run]\ntrials = 0\n", "compilewatch.toml: trials in [run] must be at least 1, not 0.", ""),
     ("run = 5\n", "compilewatch.toml: run must be a table, not 5.", ""),
     (
+        '[[workload]]\nname = "a"\ntarget = "b:c"\nvariants = ["bf16", "int4"]\n',
+        "compilewatch.toml: variants number 2 in [[workload]] a must be 'float32', 'bf16', 'int8' or "
+        "'fp8', not 'int4'.",
+        "",
+    ),
+    (
         '[run]\ndevice = "gpu"\n',
         "compilewatch.toml: device in [run] must be auto, cpu, cuda or cuda:N, not 'gpu'.",
         "",
