@@ -22,7 +22,9 @@ _TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
 # Streamlit draws no ring around links and folded parts that have the focus (WCAG 2.2, 2.4.7).
 _STYLE = """<style>
       [data-testid=stTable] td{overflow-wrap:anywhere}
-      @media(max-width:700px){[data-testid=stTable] td{overflow-wrap:break-word;min-width:4.5rem}}
+      @media(max-width:700px){[data-testid=stTable] td{overflow-wrap:break-word;min-width:4.5rem}
+        [data-testid=stTable] table:has(td:nth-child(5)){width:max-content}
+        [data-testid=stTable] table:has(td:nth-child(5)) td{max-width:11rem}}
       a:focus-visible,summary:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:1px}
       main:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:-3px}
     </style>
