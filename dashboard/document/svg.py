@@ -15,16 +15,14 @@ from html import escape
 from typing import Any
 
 import pandas as pd
-import vl_convert
 
 from compilewatch.dashboard.charts.style import Spec
 from compilewatch.dashboard.document.content import ReportError
+from compilewatch.dashboard.document.drawing import DRAWING
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import readable, readable_frame, readable_spec
 
 WIDTH_PX, NARROW_PX = 860, 340
-# Of a picture, per unit of the drawing.
-_PIXELS = 2.0
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset(
     f"{{{_SVG}}}{name}"
@@ -90,28 +88,24 @@ def draw(
         for key, value in (_INKED if inked else _CONFIG).items()
     }
     heading = {} if title is None else {"title": _heading(title, subtitle or "")}
-    drawn: str = vl_convert.vegalite_to_svg(
-        {
-            **spec,
-            **heading,
-            "width": width_px,
-            "config": {**own, **merged},
-            "datasets": {name: _records(readable_frame(frame)) for name, frame in frames.items()},
-        }
-    )
-    return drawn
+    chart = {
+        **spec,
+        **heading,
+        "width": width_px,
+        "config": {**own, **merged},
+        "datasets": {name: _records(readable_frame(frame)) for name, frame in frames.items()},
+    }
+    return DRAWING.picture("svg", chart).decode()
 
 
 def as_png(drawn: str) -> bytes:
-    """A chart as a picture, `_PIXELS` per unit."""
-    picture: bytes = vl_convert.svg_to_png(drawn, scale=_PIXELS)
-    return picture
+    """A chart as a picture, `PNG_PIXELS` per unit."""
+    return DRAWING.picture("png", drawn)
 
 
 def as_pdf(drawn: str) -> bytes:
     """A chart as a page of its own size."""
-    page: bytes = vl_convert.svg_to_pdf(drawn)
-    return page
+    return DRAWING.picture("pdf", drawn)
 
 
 def notice(text: str) -> str:

@@ -7,17 +7,14 @@ read by another process.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
-import compilewatch
 from compilewatch.db.errors import CompilewatchError, ConfigError, RecordError, one_line
 from compilewatch.db.interchange.files.foreign_trials import MissingFactError
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -25,6 +22,7 @@ from compilewatch.db.interchange.read.detection import UnreadError
 from compilewatch.db.interchange.read.formats import Format
 from compilewatch.db.interchange.read.reading import OPTIONS
 from compilewatch.db.interchange.sources.csv_mapping import UnmappedError
+from compilewatch.db.own_process import begin_process
 from compilewatch.db.records.trial import Trial, parse_trial
 
 MEMORY_BYTES = 512 * 2**20
@@ -32,7 +30,6 @@ MEMORY_BYTES = 512 * 2**20
 CPU_S = 60
 """Without a further thousand results."""
 
-_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "HOME")
 _KINDS = {kind.__name__: kind for kind in (CompilewatchError, ConfigError, RecordError, UnreadError)}
 
 
@@ -101,16 +98,7 @@ class ReadingProcess:
 
     def _begun(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            root = str(Path(compilewatch.__file__).resolve().parent.parent)
-            kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-            self._process = subprocess.Popen(
-                # Without the current folder among the places of modules: a file in it may have any name.
-                [sys.executable, "-P", "-m", "compilewatch.db.interchange.read.reading"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=kept | {"PYTHONPATH": root},
-            )
+            self._process = begin_process("compilewatch.db.interchange.read.reading")
         return self._process
 
     def _ask(
