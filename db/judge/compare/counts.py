@@ -90,7 +90,7 @@ def checked_mask(trials: DataFrame) -> Bools:
     return ~(status.isna().to_numpy() | equal_to(status, NumericsStatus.NOT_CHECKED.value))
 
 
-def known(values: Floats, chosen: Bools) -> Floats:
+def known(values: Floats, chosen: Bools | Sequence[int]) -> Floats:
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 

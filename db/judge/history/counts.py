@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from pandas import DataFrame
@@ -28,7 +28,7 @@ from compilewatch.db.judge.results import ChangeEvent
 from compilewatch.db.judge.sequence import in_reading_order, turns_of_each
 from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
 from compilewatch.db.metrics.frames import with_plain_texts
-from compilewatch.db.metrics.groups import Bools, Groups, floats
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, floats
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -37,17 +37,41 @@ _Case = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One run of one series: where in `rows` stands what it is called, and what its trials counted."""
+class _Trials:
+    """What is read of each of the `rows`, trials from the oldest on: how it ended and what it counted."""
 
     rows: DataFrame
-    place: int
-    counts: dict[Metric, np.ndarray[Any, np.dtype[np.float64]]]
-    outcome: CaseOutcome
+    passed: Bools
+    checked: Bools
+    kinds: np.ndarray[Any, np.dtype[np.object_]]
+    counts: dict[Metric, Floats]
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> Self:
+        passed = passed_mask(rows)
+        counts = {m: np.where(passed, floats(rows[column]), np.nan) for m, column in COUNTS.items()}
+        kinds = failure_kinds(rows).to_numpy(dtype=object)
+        return cls(rows, passed, checked_mask(rows), kinds, counts)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of one series: where in `trials` its trials stand, the newest of them last."""
+
+    trials: _Trials
+    places: list[int]
+
+    def counted(self, metric: Metric) -> Floats:
+        return known(self.trials.counts[metric], self.places)
+
+    def outcome(self) -> CaseOutcome:
+        passed, kinds = self.trials.passed[self.places], self.trials.kinds[self.places]
+        return outcome_of(passed, self.trials.checked[self.places], kinds[~passed])
 
     @property
     def row(self) -> dict[str, Any]:
-        return _row(self.rows, self.place)
+        newest = _row(self.trials.rows, self.places[-1])
+        return newest | {"last_started_at": newest["started_at"]}
 
 
 def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
@@ -63,8 +87,11 @@ def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[Chang
     ran = trials[~outside]
     varying = with_plain_texts(_needed(ran)[_varies(ran)]).sort_values(["started_at", "trial_id"])
     in_turns = set(varying.loc[turns_of_each(varying), "series_id"])
-    by_series = varying.groupby("series_id", sort=True)
-    events = [e for name, series in by_series for e in _of_series(series, in_turns=name in in_turns)]
+    each = _Trials.of(varying)
+    by_series = varying.groupby("series_id", sort=True).indices.items()
+    events = [
+        e for name, places in by_series for e in _of_series(each, list(places), in_turns=name in in_turns)
+    ]
     return (*events, *_missing(trials, ran, policy))
 
 
@@ -83,36 +110,37 @@ def _varies(trials: DataFrame) -> Bools:
     return flags
 
 
-def _of_series(series: DataFrame, *, in_turns: bool) -> Iterator[ChangeEvent]:
-    runs = _runs(series, in_turns=in_turns)
+def _of_series(trials: _Trials, places: Sequence[int], *, in_turns: bool) -> Iterator[ChangeEvent]:
+    runs = _runs(trials, places, in_turns=in_turns)
     for metric in COUNTS:
-        counted = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
-        for (_, old), (i, new) in itertools.pairwise(counted):
-            step = compare_counts(0, metric, old.counts[metric], new.counts[metric])
+        counted = [(i, run, counts) for i, run in enumerate(runs) if len(counts := run.counted(metric))]
+        for (_, old, before), (i, new, after) in itertools.pairwise(counted):
+            step = compare_counts(0, metric, before, after)
             if step.verdict in MOVED:
                 yield _event(step, old.row, new.row, i)
-    decided = [(i, run) for i, run in enumerate(runs) if run.outcome.failed in (0, run.outcome.trials)]
-    for (_, old), (i, new) in itertools.pairwise(decided):
-        step = compare_outcomes(0, old.outcome, new.outcome)
+    outcomes = [(i, run, run.outcome()) for i, run in enumerate(runs)]
+    decided = [each for each in outcomes if each[2].failed in (0, each[2].trials)]
+    for (_, old, base), (i, new, head) in itertools.pairwise(decided):
+        step = compare_outcomes(0, base, head)
         if step.verdict in MOVED:
             yield _event(step, old.row, new.row, i)
 
 
-def _runs(ordered: DataFrame, *, in_turns: bool) -> list[_Run]:
-    last = ordered.drop_duplicates("run_id", keep="last").rename(columns={"started_at": "last_started_at"})
-    passed, checked = passed_mask(ordered), checked_mask(ordered)
-    kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
-    counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
-    rows = last.reset_index(drop=True)
-    if in_turns:
-        rows = in_reading_order(rows, ordered)
-    runs = []
-    for place, run_id in enumerate(rows["run_id"].to_list()):
-        mine = run == run_id
-        counted = {metric: known(values, mine) for metric, values in counts.items()}
-        outcome = outcome_of(passed[mine], checked[mine], kinds[mine & ~passed])
-        runs.append(_Run(rows, place, counted, outcome))
-    return runs
+def _runs(trials: _Trials, places: Sequence[int], *, in_turns: bool) -> list[_Run]:
+    """The runs of a series, whose trials stand at `places`, by their newest trials, or by turns."""
+    run_ids = trials.rows["run_id"].array
+    by_run: dict[str, list[int]] = {}
+    for place in places:
+        mine = by_run.pop(run_ids[place], [])
+        mine.append(place)
+        by_run[run_ids[place]] = mine
+    runs = [_Run(trials, mine) for mine in by_run.values()]
+    if not in_turns:
+        return runs
+    newest = trials.rows.iloc[[run.places[-1] for run in runs]].assign(run=range(len(runs)))
+    newest = newest.rename(columns={"started_at": "last_started_at"}).reset_index(drop=True)
+    ordered = in_reading_order(newest, trials.rows.iloc[[*places]])
+    return [runs[number] for number in ordered["run"]]
 
 
 _OF_AN_EVENT = {*LABELS, *COMPONENTS, LIBRARIES, "started_at"}
@@ -127,8 +155,7 @@ def _needed(trials: DataFrame) -> DataFrame:
 
 def _row(rows: DataFrame, place: int) -> dict[str, Any]:
     """What an event says of a row."""
-    wanted = {*_OF_AN_EVENT, "last_started_at"}
-    return {str(name): rows[name].iat[place] for name in rows if name in wanted}
+    return {str(name): rows[name].iat[place] for name in rows if name in _OF_AN_EVENT}
 
 
 def _event(step: Counted, old: dict[str, Any], new: dict[str, Any], index: int) -> ChangeEvent:
