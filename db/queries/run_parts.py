@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -324,9 +324,9 @@ def machine_of_run(db: Database, run_id: str) -> str | None:
 def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection, Selection | None]:
     """The newest run `run_id` and the one before it, of its suite and on one of its machines, as sides.
 
-    Of what was measured together, which are runs of the same code with trials in the time of this one and the
-    builds of a run that has several on a machine, the newest release is the newest, and before it comes the
-    release before. A run that was cut short is none before; one of other code, such as another pull request
+    Of what was measured together, which are runs of the same code that overlap in time, through others too,
+    and the builds of a run that has several on a machine, the newest release is the newest, and before it
+    comes the release before. A run that was cut short is none before; one of other code, such as another pull request
     on the same machine at the same time, was not measured together.
     """
     machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == run_id)
@@ -338,10 +338,7 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
         suite, first_seen_at = connection.execute(of_run).one()
         same_suite = RUN.c.suite.is_(None) if suite is None else RUN.c.suite == suite
         like = [*_with_trials(measured), same_suite, RUN.c.run_id.in_(runs_here)]
-        together = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at >= first_seen_at)
-        overlapping = [*connection.scalars(together)]
-        codes = codes_of_runs(connection, [run_id, *overlapping])
-        alike = [each for each in overlapping if codes.get(each) == codes.get(run_id)]
+        alike, first_seen_at = _by_turns_with(connection, run_id, like, first_seen_at)
         together = select(RUN.c.run_id).where(RUN.c.run_id.in_(alike))
         earlier = select(RUN.c.run_id).where(*like, is_whole(), RUN.c.last_seen_at < first_seen_at)
         parts = select(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
@@ -360,6 +357,23 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
     if len(order) > 1:
         return order[-1], order[-2]
     return order[-1], None if before is None else run_side(before)
+
+
+def _by_turns_with(
+    connection: Connection, run_id: str, like: Sequence[ColumnElement[bool]], began: datetime
+) -> tuple[list[str], datetime]:
+    """The runs `like` this one, of its code, that overlap it or each other in time, and when the first of them
+    began: as builds that were measured by turns, one of them may have ended before another began.
+    """
+    while True:
+        overlapping = select(RUN.c.run_id, RUN.c.first_seen_at).where(*like, RUN.c.last_seen_at >= began)
+        begun = {row.run_id: row.first_seen_at for row in connection.execute(overlapping)}
+        codes = codes_of_runs(connection, [run_id, *begun])
+        alike = [each for each in begun if codes.get(each) == codes.get(run_id)]
+        first = min((begun[each] for each in alike), default=began)
+        if first >= began:
+            return alike, began
+        began = first
 
 
 def _builds_of_runs(parts: Iterable[Any]) -> dict[str, list[str]]:

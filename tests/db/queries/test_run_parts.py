@@ -200,6 +200,22 @@ def test_when_a_build_was_measured_last(measured: Database) -> None:
     assert last_measured_at(measured, Filters(builds=("none such",))) is None
 
 
+def test_runs_that_overlap_through_another_were_measured_together(database: Database) -> None:
+    """The first release took its turns throughout; the second ended before the third began."""
+    for build, hours in (("2.11.0", (0, 25)), ("2.12.0", (1, 10)), ("2.13.0", (12, 24))):
+        turns = (
+            make_trial(build=build, run_id=f"of-{build}", started_at=START + timedelta(hours=each))
+            for each in hours
+        )
+        save_trials(database, turns)
+    newest = newest_run(database, measured=True)
+    assert newest.run_id == "of-2.13.0"
+    both = newest_two(database, newest.run_id, measured=True)
+    assert both == (run_side("of-2.13.0"), run_side("of-2.12.0"))
+    torch = facets.builds(database).set_index("build_id")["torch"]
+    assert [torch[each] for each in measured_builds(database, newest=2)] == ["2.13.0", "2.12.0"]
+
+
 def test_the_newest_two_of_more_runs_than_a_statement_has_parameters(database: Database) -> None:
     """PostgreSQL takes 65,535 values in a statement; a suite run hourly has that many in seven years."""
     save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
