@@ -105,18 +105,30 @@ def over(
     span = max((last - first).total_seconds(), 1.0)
     across = [(at - first).total_seconds() / span for at in drawn["at"]]
     frame = _frame(drawn, [events[key] for key in drawn.index], rows, across)
-    return Changes(frame, _sentence(frame), _last(frame))
+    return Changes(frame, _newest_first(_sentences(frame)), _last(frame))
 
 
-def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
-    """Those of the verdicts, by the index of the newer point in `rows`, that say worse or better."""
+def between(
+    points: pd.DataFrame, rows: pd.DataFrame, verdict_rows: Mapping[object, Row], names: Mapping[str, str]
+) -> Changes:
+    """Those of the verdicts, by the index of the newer of `points`, that say worse or better; `rows` are the
+    points that are drawn. Where a break-even became never there is no place for a ring: a sentence says so.
+    `names` are those of builds by id.
+    """
     changes = {key: row for key, row in verdict_rows.items() if row.verdict in _WORDS}
     if not changes:
         return _NONE
-    drawn, order = rows.loc[list(changes)], list(dict.fromkeys(rows["build"]))
+    drawn, order = rows[rows.index.isin(list(changes))], list(dict.fromkeys(rows["build"]))
     across = [order.index(build) / max(len(order) - 1, 1) for build in drawn["build"]]
-    frame = _frame(drawn, list(changes.values()), rows, across)
-    return Changes(frame, _sentence(frame), "")
+    frame = _frame(drawn, [changes[key] for key in drawn.index], rows, across)
+    said = dict(zip(drawn.index, _sentences(frame), strict=True))
+    mine = points[points.index.isin(list(changes))]
+    columns = (mine[name].tolist() for name in ("last_started_at", "build_id"))
+    for key, moment, build_id in zip(mine.index, *columns, strict=True):
+        row = changes[key]
+        text = f"{row.strategy} {_change(row)}: {row.reason}"
+        said.setdefault(key, f"{moment:%Y-%m-%d %H:%M} UTC, {names[build_id]}: {text}")
+    return Changes(frame, _newest_first([said[key] for key in mine.index]), "")
 
 
 def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Series:
@@ -154,16 +166,13 @@ def _frame(
         free = all(abs(x - a) > _LABEL_WIDTH or abs(y - b) > _LABEL_HEIGHT for a, b in written)
         if free:
             written.append((x, y))
-        # A count that was 0 has risen, by no share.
-        rises = event.change is None or event.change > 0
-        size = "from 0" if event.change is None else units.percent(event.change, signed=True)
-        change = f"{size}, {_WORDS[event.verdict]}"
+        change = _change(event)
         marks.append(
             {
                 "at": at,
                 "value": value,
-                "label": f"{'▲' if rises else '▼'} {change}" if free else "",
-                "place": _place(rises=rises, at_the_end=x > 1 - _LABEL_WIDTH),
+                "label": f"{'▲' if _rises(event) else '▼'} {change}" if free else "",
+                "place": _place(rises=_rises(event), at_the_end=x > 1 - _LABEL_WIDTH),
                 "says": f"{strategy} {change}: {event.reason}",
                 "moment": moment,
                 "build": build,
@@ -173,6 +182,27 @@ def _frame(
     return pd.DataFrame(marks[::-1], columns=_COLUMNS)
 
 
+def _change(event: ChangeEvent | Row) -> str:
+    """ "+12.3 %, worse"; of what has no share, "never, worse", "from never, better" and "from 0, worse"."""
+    before, after = _sides(event)
+    if event.change is not None:
+        size = units.percent(event.change, signed=True)
+    elif after == units.NEVER:
+        size = units.NEVER
+    else:
+        size = f"from {units.NEVER if before == units.NEVER else 0}"
+    return f"{size}, {_WORDS[event.verdict]}"
+
+
+def _rises(event: ChangeEvent | Row) -> bool:
+    """A count that was 0 has risen; a number after never is less."""
+    return _sides(event)[0] != units.NEVER if event.change is None else event.change > 0
+
+
+def _sides(event: ChangeEvent | Row) -> tuple[float | str | None, float | str | None]:
+    return (event.base, event.head) if isinstance(event, Row) else (event.before, event.after)
+
+
 def _place(*, rises: bool, at_the_end: bool) -> str:
     """Beside a step there is room right of it on the side it came from, left of it on the side it goes to."""
     if at_the_end:
@@ -180,13 +210,16 @@ def _place(*, rises: bool, at_the_end: bool) -> str:
     return "below right" if rises else "above right"
 
 
-def _sentence(frame: pd.DataFrame) -> list[str]:
-    """The newest changes in sentences, the newest first."""
-    columns = (frame[name].tolist()[::-1] for name in ("moment", "build", "says"))
-    lines = [f"{moment}, {build}: {says}" for moment, build, says in zip(*columns, strict=True)]
-    earlier = len(lines) - _MOST_SENTENCES
+def _sentences(frame: pd.DataFrame) -> list[str]:
+    columns = (frame[name].tolist() for name in ("moment", "build", "says"))
+    return [f"{moment}, {build}: {says}" for moment, build, says in zip(*columns, strict=True)]
+
+
+def _newest_first(sentences: Sequence[str]) -> list[str]:
+    """The newest of these changes in their sentences, and how many more there are."""
+    earlier = len(sentences) - _MOST_SENTENCES
     more = [f"{units.plural(earlier, 'earlier change')} of level: see the rings."] if earlier > 0 else []
-    return [*lines[:_MOST_SENTENCES], *more]
+    return [*sentences[::-1][:_MOST_SENTENCES], *more]
 
 
 def _last(frame: pd.DataFrame) -> str:

@@ -17,7 +17,7 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Row
 from compilewatch.db.metrics.groups import floats
 from compilewatch.db.records.marks import timing_text
-from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
@@ -134,6 +134,13 @@ def drawable(points: pd.DataFrame, metric: str) -> NDArray[np.bool_]:
     figure = METRICS[metric]
     shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
     return shown if figure.eager_too else shown & (points["strategy"] != "eager").to_numpy(dtype=np.bool_)
+
+
+def judgeable(points: pd.DataFrame, metric: str) -> NDArray[np.bool_]:
+    """Which of `points` say something of the figure: those that are drawn, and a break-even that is never."""
+    known = drawable(points, metric)
+    is_never = points["break_even"].eq(units.NEVER).fillna(value=False).to_numpy(dtype=np.bool_)
+    return known | is_never if metric == Metric.BREAK_EVEN else known
 
 
 def older_points(

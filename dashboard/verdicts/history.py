@@ -109,7 +109,8 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     if len(rows) < 2:
         return None
     if axis == "torch":
-        changes = change_points.between(rows, each_to_the_next(filters, mine.loc[rows.index], metric))
+        judged = mine[trend_rows.judgeable(mine, metric)]
+        changes = change_points.between(mine, rows, each_to_the_next(filters, judged, metric), names)
     else:
         changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
     builds, missing = gaps.since_first(mine, rows, metric, axis=axis, names=names)

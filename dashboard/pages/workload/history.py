@@ -242,11 +242,12 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
     rows = trend_rows.frame(points, metric, builds)
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
-        return ChartContent(none, notes=["It was not measured under these filters."])
+        said = gaps.sentence(points, metric, builds) if trend_rows.judgeable(points, metric).any() else ""
+        return ChartContent(none, notes=[said or "It was not measured under these filters."])
     turns = read_turns(of_workload(filters_of(link), focus)) if over_time else frozenset()
     whole = filters_of(replace(link, build=None))
-    drawn_points, asked = points.loc[rows.index], asked_metric(link)
-    verdicts = {} if over_time else each_to_the_next(whole, drawn_points, metric, asked)
+    judged, asked = points[trend_rows.judgeable(points, metric)], asked_metric(link)
+    verdicts = {} if over_time else each_to_the_next(whole, judged, metric, asked)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, in_force().target)
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
@@ -255,7 +256,7 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
     if over_time:
         changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
-        changes = change_points.between(rows, verdicts)
+        changes = change_points.between(points, rows, verdicts, builds)
     mine = read_annotations(link.machine, workload_of(link))
     written = annotation_marks.frame(mine, points, rows, builds)
     events = build_events.events(points, rows)

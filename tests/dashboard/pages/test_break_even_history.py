@@ -88,3 +88,20 @@ def test_trends_over_builds_names_those_that_have_no_number(stored: Callable[...
     assert "No number: never with torch 2.11.0, torch 2.12.0." in texts(page)
     spec = page.get("vega_lite_chart")[0].proto.spec
     assert all(f"torch {release}" in spec for release in RELEASES)
+
+
+def test_trends_over_builds_tell_where_it_became_never_and_where_it_came_back(
+    stored: Callable[..., None],
+) -> None:
+    stored(latency_ns=compiled_ns(slow=(1, 2)), trials_per_case=5)
+    said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp", metric="break_even", axis="torch")))
+    assert "torch 2.11.0: default never, worse: Compilation no longer pays off." in said
+    assert "torch 2.13.0: default from never, better: Compilation now pays off." in said
+
+
+def test_where_it_never_paid_off_trends_say_so(stored: Callable[..., None]) -> None:
+    stored(latency_ns=compiled_ns(slow=range(4)))
+    said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp", metric="break_even", axis="torch")))
+    assert "No Break-even of mlp is known" in said
+    assert "No number: never with torch 2.10.0 to torch 2.13.0." in said
+    assert "It was not measured" not in said

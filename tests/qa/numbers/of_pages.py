@@ -222,11 +222,12 @@ def of_first_changes(content: PageContent, machine: str) -> Iterator[Figure]:
 
 
 def of_trend(content: PageContent, case: Case, selection: Case) -> Iterator[Figure]:
-    """The steps marked on the chart of one case."""
+    """The steps marked on the chart of one case, and those to never, which a sentence beside it tells."""
     (chart,) = (part.chart for part in content.parts if isinstance(part, Chart) and part.key == "trend")
     changes = chart.frames.get("changes")
     says = [] if changes is None else changes["says"].tolist()
     marked = sum(each.startswith(f"{case[1]} ") for each in says)
+    marked += sum(f": {case[1]} never, " in note for note in chart.notes)
     yield Figure("changes", case, (*selection, content.link.axis), "page trends", marked)
 
 
