@@ -78,7 +78,7 @@ def points_by_build(
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """As `db.metrics.trend.series_points` by build. A build that one run measured has the points of that run;
-    those of others are summed up of their trials.
+    those of others are summed up of their trials, eager's among them whatever strategies are asked for.
     """
     part = RUN_PART.c
     counts = select(part.build_id, func.count()).where(*within(filters))
@@ -87,7 +87,10 @@ def points_by_build(
     if not several:
         return points_by_run(db, filters, columns)
     wanted = list(POINT_COLUMNS if columns is None else columns)
-    of_trials = trend.series_points(trials_frame(db, replace(filters, builds=tuple(several))), by="build")
+    of_workloads = replace(filters, builds=tuple(several), strategies=())
+    of_trials = trend.series_points(trials_frame(db, of_workloads), by="build")
+    if filters.strategies:
+        of_trials = of_trials[of_trials["strategy"].isin(filters.strategies)]
     once = tuple({build for build, _ in runs} - several)
     names = list(dict.fromkeys((*_ORDER, *wanted)))
     of_runs = points_by_run(db, replace(filters, builds=once), names) if once else of_trials.iloc[:0]

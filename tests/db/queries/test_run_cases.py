@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pandas as pd
@@ -81,6 +82,18 @@ def test_a_point_has_one_kind_of_conditions(measured: Database) -> None:
     points = points_by_run(measured, Filters(workloads=("mlp",), strategies=("default",)))
     settings = points.assign(settings=points["settings"].map(repr)).groupby("run_id")["settings"]
     assert settings.nunique().max() == settings.size().max() == 2
+
+
+@pytest.mark.parametrize("read", [points_by_run, points_by_build])
+def test_a_point_is_the_same_whatever_strategies_are_asked_for(
+    database: Database, read: Callable[..., pd.DataFrame]
+) -> None:
+    """Break-even takes the eager of all processes of a workload; two runs measured this build."""
+    save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.12.0"), between_trials=0.1))
+    whole, alone = read(database), read(database, Filters(strategies=("default",)))
+    mine = whole[whole["strategy"] == "default"].reset_index(drop=True)
+    assert mine["break_even_steps"].notna().all()
+    pd.testing.assert_frame_equal(alone, mine, check_exact=True)
 
 
 def test_some_columns_are_those_of_all(measured: Database) -> None:

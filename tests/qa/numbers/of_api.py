@@ -61,6 +61,9 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
             if series["strategy"] != "eager":
                 yield Figure("speedup", case, where, "API points", number(point["speedup"]))
                 yield Figure("compile cost", case, where, "API points", number(point["compile_cost_ns"]))
+                steps = "never" if point["break_even"] == "never" else number(point["break_even_steps"])
+                if steps is not None:
+                    yield Figure("break-even, estimated", case, where, "API points", steps)
 
 
 _OF_RUNS = {
