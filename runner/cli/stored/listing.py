@@ -166,11 +166,12 @@ _SHOWN = {
     Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
     Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
 }
-# What goes first where a terminal has no room for all.
+# What goes first where a terminal has no room for all: an id that is cut is none that can be typed.
 _MAY_GO = (
     *("author", "timing", "control_latency_ns", "output", "measured", "device_count"),
     *("driver", "triton", "cuda", "canaries", "source", "label", "machine", "torch", "failure_kind"),
     *("recorded_at", "base", "stopped_at", "torch_variant", "device", "suites", "worker"),
+    *("suite", "started_at", "head"),
 )
 _WHERE_FROM = {
     Subject.REGRESSIONS: "`compilewatch gate` records them.",

@@ -13,9 +13,11 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trial_ids
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store import removal
+from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.cli.stored import listing
+from tests.builders import make_trial
 from tests.regression_cases import RUN_0
 
 
@@ -60,6 +62,29 @@ def test_a_table_of_many_says_that_there_are_more(
     assert exit_code_of(app, ["list", "trials", "--workload", "mlp", "--db", url]) == 0
     shown = capsys.readouterr().out
     assert {each for each in every if each in shown} == stored(url, Filters(workloads=("mlp",)))
+
+
+@pytest.mark.parametrize("subject", ["trials", "runs"])
+def test_an_id_is_whole_where_there_is_little_room(
+    subject: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of twenty-six letters, as measured trials and runs have; those of one run begin alike."""
+    trials = [
+        make_trial(
+            workload="elementwise",
+            strategy="default+dynamic",
+            run_id="01M7XSSY1T49JE1V8MNTF9AJ20",
+            trial_id=f"01M7XT2VAQTN1HV1SC1BEJF78{end}",
+        )
+        for end in "XYZ"
+    ]
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert exit_code_of(app, ["list", subject, "--db", sqlite_url]) == 0
+    shown = capsys.readouterr().out.split()
+    ids = {each.trial_id for each in trials} if subject == "trials" else {trials[0].run_id}
+    assert ids <= {*shown}
 
 
 @pytest.mark.parametrize("option", ["--run", "--workload"])
