@@ -34,6 +34,15 @@ def commits_of_run(connection: Connection, run_id: str) -> list[tuple[str, bool]
     return [(row.code_commit, bool(row.code_dirty)) for row in connection.execute(statement)]
 
 
+def is_of_unknown_code(connection: Connection, run_id: str) -> bool:
+    """Whether a run says no code of cases that other runs measured as code of one's own: of a copy without
+    its repository nobody knows the commit.
+    """
+    mine = select(TRIAL.c.series_id).where(TRIAL.c.run_id == run_id, TRIAL.c.code_hash.is_(None))
+    of_code = select(TRIAL.c.trial_id).where(TRIAL.c.series_id.in_(mine), TRIAL.c.code_hash.is_not(None))
+    return connection.scalar(of_code.limit(1)) is not None
+
+
 def newest_run_of(connection: Connection, commit: str | None, machines: Collection[str]) -> str | None:
     """The newest run that was measured clean and whole at `commit` on one of `machines`; without one, of any
     code of one's own, known or not.

@@ -326,8 +326,9 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
 
     Of what was measured together, which are runs of the same code that overlap in time, through others too,
     and the builds of a run that has several on a machine, the newest release is the newest, and before it
-    comes the release before. A run that was cut short is none before; one of other code, such as another pull request
-    on the same machine at the same time, was not measured together.
+    comes the release before. A run that was cut short is none before, nor one of somebody's code before
+    one of nobody's; one of other code, such as another pull request on the same machine at the same time, was
+    not measured together.
     """
     machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == run_id)
     here = RUN_PART.c.machine_id.in_(machines)
@@ -341,6 +342,9 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
         alike, first_seen_at = _by_turns_with(connection, run_id, like, first_seen_at)
         together = select(RUN.c.run_id).where(RUN.c.run_id.in_(alike))
         earlier = select(RUN.c.run_id).where(*like, is_whole(), RUN.c.last_seen_at < first_seen_at)
+        if run_id not in codes_of_runs(connection, [run_id]):
+            of_code = exists().where(TRIAL.c.run_id == RUN.c.run_id, TRIAL.c.code_hash.is_not(None))
+            earlier = earlier.where(~of_code)
         parts = select(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
         parts = parts.where(here, RUN_PART.c.run_id.in_(together))
         builds = _builds_of_runs(connection.execute(parts.order_by(*parts.selected_columns)))
@@ -362,7 +366,7 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
 def _by_turns_with(
     connection: Connection, run_id: str, like: Sequence[ColumnElement[bool]], began: datetime
 ) -> tuple[list[str], datetime]:
-    """The runs `like` this one, of its code, that overlap it or each other in time, and when the first of them
+    """The runs `like` this one, of its code, that overlap it or each other in time, and when the first one
     began: as builds that were measured by turns, one of them may have ended before another began.
     """
     while True:

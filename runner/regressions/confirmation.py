@@ -187,6 +187,7 @@ def _runs_of(side: BuildSide, measured: Mapping[str, _Measured]) -> tuple[str, .
         sorted(
             run
             for run, has in measured.items()
-            if has.builds <= set(side.build_ids) and (names is None or has.codes <= names)
+            # A run of code that nobody knows is a fresh one of none.
+            if has.builds <= set(side.build_ids) and (names is None or (has.codes and has.codes <= names))
         )
     )

@@ -21,6 +21,7 @@ from compilewatch.db.queries.codes import (
     codes_of_runs,
     commits_like,
     commits_of_run,
+    is_of_unknown_code,
     newest_run_of,
     runs_of_commits,
 )
@@ -256,11 +257,11 @@ def sides_by_code(
     run_id = head.run_id
     with database.read() as connection:
         measured = commits_of_run(connection, run_id)
-        has_code = bool(codes_of_runs(connection, [run_id]))
+        has_code = bool(codes_of_runs(connection, [run_id])) or is_of_unknown_code(connection, run_id)
     if named is None and head.beside is not None:
         return Sides(head.beside, head.run)
     if not measured and (has_code or named):
-        raise _no_commit(settings, run_id)
+        raise _no_commit(settings, run_id, has_code=has_code)
     if not measured:
         _, before = newest_two(database, run_id, measured=not head.imported)
         if before is None:
@@ -360,9 +361,12 @@ def _said(start: _Start, found: CommitRun) -> Iterator[str]:
     yield f"{_short(start.wanted)} was not measured; the base is {_short(found.commit)}, {before} before it."
 
 
-def _no_commit(settings: Settings, run_id: str) -> NotFoundError:
+def _no_commit(settings: Settings, run_id: str, *, has_code: bool) -> NotFoundError:
     tree = WorkTree.around(settings.project_root)
     problem = None if tree is None else tree.problem()
+    if tree is None and has_code:
+        where = f"{settings.project_root} is in no git work tree"
+        problem = where, "Measure in the checkout, with its .git, or name a base: --since RUN."
     if problem is None:
         return NotFoundError(
             f"Run {run_id} measured no code of a known commit.",

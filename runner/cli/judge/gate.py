@@ -214,9 +214,10 @@ def _measured_by_turns(database: Database, report: ComparisonReport, settings: S
     if CODE not in comparison.changed_components or comparison.machine_id is None or max(map(len, runs)) > 1:
         return report
     with database.read() as connection:
-        (base, base_dirty), (head, head_dirty) = (commits_of_run(connection, run)[0] for (run,) in runs)
-        if base_dirty or head_dirty:
+        commits = [commits_of_run(connection, run) for (run,) in runs]
+        if any(not each or each[0][1] for each in commits):
             return report
+        base, head = (each[0][0] for each in commits)
         again = interleaved_runs(connection, base, head, comparison.machine_id, but=runs[1])
     if again is None:
         return report

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.policy import Policy
 from compilewatch.db.people.regressions import regressions_frame
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import newest_two
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Code, Trial
@@ -25,6 +27,7 @@ from compilewatch.db.store.trials import end_run, save_trials, start_run
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.regressions.confirmation import fresh_comparisons
 from compilewatch.runner.storage.last_run import remember_runs
 from tests.builders import MS, START, make_history, make_machine, make_timing
 from tests.git_repository import Repository
@@ -158,8 +161,14 @@ class Fleet:
         )
 
 
+NOWHERE = "nowhere"
+"""In the place of a commit: a copy of the project without its repository."""
+
+
 def _at(trial: Trial, run_id: str, commit: str | None, *, is_dirty: bool) -> Trial:
-    code = Code(commit=commit, dirty=is_dirty, source_hash=(commit or "0" * 16)[:16])
+    code = None
+    if commit != NOWHERE:
+        code = Code(commit=commit, dirty=is_dirty, source_hash=(commit or "0" * 16)[:16])
     timing = make_timing("host", headline="samples")
     fields = {"code": code, "timing": timing, "run_id": run_id}
     # Short enough that two jobs on one device take turns.
@@ -237,6 +246,42 @@ def test_a_run_of_an_unknown_commit_is_neither_head_nor_base(fleet: Fleet) -> No
     recorded = fleet.recorded
     assert fleet.gate("--run", unknown) == 2
     assert fleet.recorded == recorded
+
+
+def test_a_run_of_a_copy_without_its_repository_is_no_side_and_decides_nothing(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    main = fleet.measure(fleet.repository.commit("main"))
+    head = fleet.measure(fleet.pull_request(1), 1.4)
+    assert fleet.gate() == 1
+    recorded = fleet.recorded
+    (tmp_path / "copy").mkdir()
+    fleet.job(tmp_path / "copy")
+    copied = fleet.measure(NOWHERE, 1.0)
+    assert fleet.gate("--run", copied) == 2
+    assert "is in no git work tree" in fleet.said
+    assert fleet.gate("--run", copied, "--since", main) == 0, "named, it is one"
+    with open_database(fleet.url) as database:
+        assert [*fresh_comparisons(database, [copied], Policy())] == [], "no fresh trials of a commit"
+    assert fleet.recorded == recorded
+    fleet.job(fleet.repository.root)
+    assert fleet.sides == (main, head)
+
+
+def test_what_nobody_wrote_meets_the_run_before_that_nobody_wrote(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    of_nobody = fleet.measure(NOWHERE)
+    fleet.measure(fleet.repository.commit("again"))
+    alone = make_history(workloads=("resnet-50",), builds=("2.12.0",), start=START + timedelta(days=30))
+    fields = {"suite": None, "run_id": "of-resnet"}
+    with open_database(fleet.url) as database:
+        save_trials(
+            database,
+            [each.model_copy(update=fields | {"trial_id": f"of-{each.trial_id}"}) for each in alone],
+        )
+        _, before = newest_two(database, "of-resnet", measured=True)
+    assert before is not None
+    assert before.run_ids == (of_nobody,)
 
 
 def test_a_push_to_main_is_judged_by_the_commit_before_it_on_main(fleet: Fleet) -> None:
