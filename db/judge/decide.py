@@ -60,10 +60,10 @@ class Evidence:
 
     `test` is that of log(head / base), `within` the same by the trials alone, as if runs did not differ.
     `trials` and `level`, the mean log value, are of both sides, shape (cases, 2). `run_scale` times
-    `run_variance`, the variance between runs with `run_df`, is part of the test's; 0 where the sides were
-    `interleaved`. `cv` is the noise of one trial, NaN where nobody knows it; `scatter` the variance of one
-    trial that a case's class is known for. `past_runs` counts the runs of the case's past, `past_error` is
-    the standard error of the difference by that past alone, NaN without one.
+    `run_variance`, the variance between runs with `run_df`, is part of the variance of the test; 0 where the
+    sides were `interleaved`. `cv` is the noise of one trial, NaN where nobody knows it; `scatter` the
+    variance of one trial that a case's class is known for. `past_runs` counts the runs of the case's past,
+    `past_error` is the standard error of the difference by that past alone, NaN without one.
 
     `rate` is the false discovery rate that a case is held to. `ranked` flags the cases that ranks
     decide, `identical` those with several trials a side, all of them with one value. `apart` is how far the
@@ -329,7 +329,7 @@ def decide_passes(base: tuple[int, int], head: tuple[int, int]) -> Verdict:
 
 
 def cause_of_count(verdict: Verdict, *, eager_case: bool) -> CauseClass | None:
-    """Who was counted made it; no machine changes a count."""
+    """Eager's own code or the compiler, whichever ran; no machine changes a count."""
     return (CauseClass.EAGER if eager_case else CauseClass.COMPILER) if verdict in MOVED else None
 
 
@@ -355,8 +355,9 @@ class Finding(NamedTuple):
 
     `difference` is log(head / base); `change`, the ends of `interval`, `visible` and `threshold`, the
     smallest change that these trials could show, are relative and None where the noise is unknown. `reach` is
-    the log change below which its trials tell none, even if runs did not differ. `level` is the log value of
-    each side. The others are as in `Evidence` and `Decision`; `more_trials` and `unseen` are None for 0.
+    the log change that its trials cannot tell from none, even if runs did not differ. `level` is the log
+    value of each side. The others are as in `Evidence` and `Decision`; `more_trials` and `unseen` are None
+    for 0.
     """
 
     metric: Metric
@@ -475,8 +476,8 @@ def _without_machine(compared: Compared, found: Finding, verdict: Verdict) -> Ca
 
 
 def is_the_machines(compared: Compared, found: Finding) -> bool:
-    """Whether a canary explains the whole change; of a break-even that of the speedup, of which it makes
-    several times as much.
+    """Whether a canary explains the whole change. A break-even is judged by its speedup where that moved: a
+    few percent of speedup are several times as many percent of steps.
     """
     speedup = compared.findings[Metric.SPEEDUP][found.case]
     if found.metric is Metric.BREAK_EVEN and speedup.verdict in MOVED:
@@ -502,8 +503,8 @@ _AS_MUCH = 1.25
 
 
 def machine_explains(slowdown: float, canary: float, reach: float) -> bool:
-    """Whether the machine did all of a change: the canary moved the same way and as much, but for `reach`,
-    within which the change is not known, or half of it.
+    """Whether the machine did all of a change: the canary moved the same way, and what it leaves of the
+    change is at most `reach`, the smallest change that the trials can tell, and at most half.
 
     `slowdown`, `canary`: log changes, positive for worse.
     """
