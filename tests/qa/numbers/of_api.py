@@ -62,8 +62,8 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
                 yield Figure("speedup", case, where, "API points", number(point["speedup"]))
                 yield Figure("compile cost", case, where, "API points", number(point["compile_cost_ns"]))
                 steps = "never" if point["break_even"] == "never" else number(point["break_even_steps"])
-                # Where all trials are suspect a point is drawn of them, and a case has none.
-                if steps is not None and not point["point_suspect"]:
+                # Of one trial, or of suspect ones alone, a point is drawn and marked, and a case has none.
+                if steps is not None and not (point["first_look"] or point["point_suspect"]):
                     yield Figure("break-even, estimated", case, where, "API points", steps)
 
 
