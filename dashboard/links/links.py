@@ -140,7 +140,10 @@ MENU: dict[str, tuple[Page, ...]] = {
     "Reports": (Page.REPORTS,),
 }
 """The entries on top of every page, and the pages behind each. The link at the foot leads to the Guide."""
-_LEADS_ON = {entry.lower(): pages[0] for entry, pages in MENU.items()} | {"trends": Page.WORKLOAD}
+OVERVIEW = "overview"
+"""The name of Today in addresses of charts; that of other pages is their path."""
+_LEADS_ON = {entry.lower(): pages[0] for entry, pages in MENU.items()}
+_LEADS_ON |= {OVERVIEW: Page.OVERVIEW, "trends": Page.WORKLOAD}
 """Paths that lead to a page: the words of the menu, as people type them, and what pages had once."""
 
 
@@ -376,10 +379,6 @@ def href(link: Link, *, full: bool = False) -> str:
 def permalink(link: Link, data_version: int, origin: str) -> str:
     """The address to send: under `origin` (scheme, host, base path), every selector and the data version."""
     return f"{origin.rstrip('/')}/{href(replace(link, data=data_version), full=True)}"
-
-
-OVERVIEW = "overview"
-"""The name of Today in addresses of charts; that of other pages is their path."""
 
 
 def chart_address(page: Page, key: str, query: str, suffix: str = "") -> str:

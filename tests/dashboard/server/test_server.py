@@ -123,6 +123,7 @@ def test_every_page_is_served_with_its_title_and_security_headers(server_of: Ser
         ("/trends?focus=mlp&axis=torch", "/workload?focus=mlp&axis=torch"),
         ("/BREAK-EVEN", "/break-even"),
         ("/today?metric=speedup", "/?metric=speedup"),
+        ("/overview", "/"),
         ("/models?focus=mlp", "/workload?focus=mlp"),
         ("/Inbox", "/regressions"),
     ],
