@@ -81,8 +81,13 @@ def picked(key: str) -> dict[str, Any] | None:
 
 def picked_value(key: str) -> Any:
     """What the table `key` was drawn with as the value of the row that was chosen, or None."""
-    rows, values = picked_rows(key), st.session_state.get(_values_of(key), [])
+    rows, values = picked_rows(key), row_values(key)
     return values[rows[0]] if rows and rows[0] < len(values) else None
+
+
+def row_values(key: str) -> list[Any]:
+    """What the table `key` was drawn with as the value of each row."""
+    return list(st.session_state.get(_values_of(key), []))
 
 
 def _values_of(key: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -36,6 +38,9 @@ from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, Task
 
+_LOGO = (
+    "data:image/svg+xml;base64," + b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
+)
 _BOX_PX = 172
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
@@ -56,12 +61,16 @@ class View:
 
 
 def navigation(pages: Mapping[Page, st.Page], link: Link, *, waiting: int, empty: bool) -> None:
-    """The entries on top of every page. They keep the filters, as those of `st.navigation` do not, and the
-    model in focus; that of the page that is open leads from one model to all. `waiting` are the changes of
-    the inbox that are open.
+    """The name of the dashboard and the entries on top of every page. They keep the filters and the model in
+    focus; that of the page that is open leads from one model to all. `waiting` are the changes of the inbox
+    that are open.
+
+    Those of `st.navigation(position="top")` drop the filters, mark no entry on the tabs of Models, and are
+    behind a button on a phone.
     """
     shown = {"Today": MENU["Today"], "Runs": MENU["Runs"]} if empty else MENU
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.markdown(f"![compilewatch]({_LOGO})", width="content")
         for entry, behind in shown.items():
             count = f" ({units.count(waiting)})" if entry == "Inbox" and waiting else ""
             page = link.page if link.page in behind else behind[0]

@@ -28,7 +28,6 @@ HERE = Path(__file__).parents[1]
 def main() -> None:
     # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
     st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide")
-    st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in REGISTRY}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
     st.set_page_config(page_title=tab_title(page))

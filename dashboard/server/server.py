@@ -172,7 +172,8 @@ def options(host: str, port: int) -> dict[str, Any]:
         "client.showErrorLinks": False,
         # Streamlit's own CSV holds formulas as they come; the pages' export has the same tables without.
         "client.disableDataExport": True,
-        "client.toolbarMode": "viewer",
+        # An empty band above every page held a menu of what browsers do.
+        "client.toolbarMode": "minimal",
         "client.allowedOrigins": [],
         "logger.hideWelcomeMessage": True,
         # A full collection after every rerun costs 100 to 200 ms with pandas and Altair loaded.

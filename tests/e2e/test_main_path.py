@@ -124,6 +124,26 @@ def test_a_name_on_today_opens_beside_the_list(tab: Tab, recorded_server: Served
     expect(tab.get_by_role("heading", name="Look at these first")).to_be_visible()
 
 
+def test_a_change_is_answered_in_its_row_over_the_list(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/regressions", "Inbox")
+    rows = tab.get_by_test_id("data-grid-canvas").first
+    box = rows.bounding_box()
+    assert box is not None
+    # A canvas does not tell where its cells are: the mouse goes along the row until it is over a button.
+    for right in range(int(box["width"]) - 10, 300, -10):
+        tab.mouse.move(box["x"] + right, box["y"] + 51)
+        if rows.evaluate("canvas => canvas.style.cursor") == "pointer":
+            break
+    tab.mouse.click(box["x"] + right, box["y"] + 52)
+    tab.get_by_role("menuitem", name="Expected").click()
+    dialog = tab.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Expected", exact=True)).to_be_visible()
+    expect(dialog.get_by_label("Note")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert "change=" not in tab.url, "the list stays as it was"
+
+
 def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:
     open_at(tab, f"{recorded_server.origin}/upgrade?group=undecided&group=faster&group=unchanged", "Upgrade")
     tab.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()

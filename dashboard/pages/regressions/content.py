@@ -43,7 +43,7 @@ _HIDDEN = "It was chosen by its link; the filters of this report leave it out of
 _MOST_CASES_OPEN = 12
 _CHANGES = {
     "step": TableColumn("Since", pinned=True, explained="What differs in the first build that has it."),
-    "who": TableColumn("Who is hit"),
+    "who": TableColumn("Who is hit", width_px=290),
     "metric": TableColumn("Metric"),
     "worst": TableColumn("Worst", numeric=True, unit="change"),
     "median": TableColumn("Median", numeric=True, unit="change"),

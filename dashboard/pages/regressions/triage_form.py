@@ -65,6 +65,7 @@ def draw(regressions: Sequence[RegressionState]) -> None:
 
 
 _QUICK_NOTE, _QUICK_PROBLEM = "triage-quick-note", "triage-quick-problem"
+_OF_ROW, _BISECT = "triage-of-row", "Bisect"
 _QUICK = {
     "Take": (TriageState.ACKNOWLEDGED, ":material/front_hand:"),
     "Expected": (TriageState.EXPECTED, ":material/check:"),
@@ -84,7 +85,47 @@ def _quick(regressions: Sequence[RegressionState]) -> None:
                 _say(label, state, regressions)
 
 
-@st.dialog("Say it")
+def words(each: inbox.ListedChange) -> tuple[str, ...]:
+    """What can be done with a change in its row, the likeliest first; nothing by whoever may not."""
+    bisect = (_BISECT,) if inbox.bisect_command(each.change) else ()
+    if not person_here().may(Role.EDITOR) or not each.is_recorded:
+        return bisect
+    if each.is_cured:
+        return ("Close as fixed",)
+    if not each.is_open:
+        return ("Take",)
+    return (*(bisect if each.owners else ()), *_QUICK, *(() if each.owners else bisect))
+
+
+def ask(word: str, change_id: str) -> None:
+    """Callback: what was clicked in the row of a change is asked in a dialog over the list."""
+    st.session_state[_OF_ROW] = (word, change_id)
+
+
+def draw_asked(listed: Sequence[inbox.ListedChange]) -> None:
+    """The dialog over the list, where a word in one of its rows was clicked."""
+    word, change_id = st.session_state.get(_OF_ROW, ("", ""))
+    for each in listed:
+        if each.change.change_id != change_id:
+            continue
+        if word == _BISECT:
+            _bisect(each)
+        else:
+            _say(word, _QUICK[word][0], each.states)
+
+
+def _forget_row() -> None:
+    st.session_state.pop(_OF_ROW, None)
+
+
+@st.dialog(_BISECT, on_dismiss=_forget_row)
+def _bisect(each: inbox.ListedChange) -> None:
+    """The command to copy: what it finds is measured, and the dashboard measures nothing."""
+    elements.note(f"It finds the release of torch that did it, on {each.change.worst.workload}.")
+    st.code(inbox.bisect_command(each.change), language=None, wrap_lines=True)
+
+
+@st.dialog("Say it", on_dismiss=_forget_row)
 def _say(label: str, state: TriageState, regressions: Sequence[RegressionState]) -> None:
     """The same form for one state, asked in sight wherever the page is scrolled to."""
     elements.notes([f"{plural(len(regressions), 'regression')} become {state.value}: {MEANINGS[state]}."])
@@ -99,6 +140,7 @@ def _say(label: str, state: TriageState, regressions: Sequence[RegressionState])
     if said and (problem := st.session_state.pop(_QUICK_PROBLEM, None)):
         st.warning(problem, icon=":material/report:")
     elif said:
+        _forget_row()
         st.rerun()
 
 

@@ -32,8 +32,9 @@ def draw(view: View) -> Link:
     _between(view)
     page = content.page(view.link)
     shown = inbox.chosen(recorded, view.link)
+    listed = inbox.changes(shown)
     picks = {
-        content.changes_key(): _chosen_change(view, inbox.changes(shown)),
+        content.changes_key(): _chosen_change(view, listed),
         content.inbox_key(view.link): _ticked(view, content.cases_of(shown, view.link)),
         "regression-case-strip": Pick(lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"]))),
     }
@@ -43,6 +44,7 @@ def draw(view: View) -> Link:
         picks=picks,
         below={content.inbox_key(view.link): lambda: _chosen(view, chosen)},
     )
+    triage_form.draw_asked(listed)
     if chosen:
         _ways_on(chosen[0].regression)
     return page.link
@@ -53,15 +55,22 @@ def _chosen_change(view: View, listed: Sequence[inbox.ListedChange]) -> Pick:
     ids = [each.change.change_id for each in listed]
     first = [place for place, each in enumerate(ids) if each in view.link.change]
     ticked = st.session_state.setdefault(f"{content.changes_key()}-first", first)
-    hint = (
-        "" if view.link.change or view.link.regression else "Choose a change to see its cases and to take it."
-    )
+    hint = "" if view.link.change or view.link.regression else "Choose a change to see its cases."
 
     def choose(change_id: str | None) -> None:
         controls.change(change=(change_id,) if change_id else (), regression=())
 
     chosen = [place for place in ticked if place < len(ids)]
-    return Pick(choose, hint, values="change_id", clears=True, chosen=chosen)
+    return Pick(
+        choose,
+        hint,
+        values="change_id",
+        clears=True,
+        chosen=chosen,
+        words=[triage_form.words(each) for each in listed],
+        beside="owner",
+        say=triage_form.ask,
+    )
 
 
 def _between(view: View) -> None:

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.pages.overview import content as overview
-from compilewatch.dashboard.pages.regressions import content
+from compilewatch.dashboard.pages.regressions import content, triage_form
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Lines, Table, flat, named
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.read.first_look import first_machine
@@ -122,6 +122,27 @@ def test_what_one_step_did_is_one_row_and_a_link_to_it_shows_its_cases(recorded:
     assert {each.state for each in recorded()} == {TriageState.ACKNOWLEDGED}
     assert {event.author for each in recorded() for event in each.triage} == {"Ada"}
     assert "1 change has an owner" in headline(opened(Link(page=Page.REGRESSIONS)))
+
+
+def test_a_change_is_answered_in_its_row_without_leaving_the_list(recorded: Recorded) -> None:
+    (change,) = inbox.changes(recorded())
+    test = opened(Link(page=Page.REGRESSIONS))
+    (rows,) = (each.value for each in test.dataframe if "who" in each.value.columns)
+    words = rows.filter(regex="^changes-.*-(say|more)$").iloc[0].tolist()
+    assert words[0] == "Take"
+    assert list(words[1]) == ["Expected", "Close as fixed", "Bisect"]
+    # What a click on a cell leaves behind: no test of Streamlit's own can click there.
+    test.session_state["triage-of-row"] = ("Bisect", change.change.change_id)
+    assert "compilewatch bisect --good torch==2.12.0 --bad torch==2.13.0" in texts(test.run())
+    test.session_state["triage-of-row"] = ("Expected", change.change.change_id)
+    test.run().text_input("triage-name-quick").set_value("Ada")
+    test.text_input("triage-quick-note").set_value("wanted")
+    test.button("triage-quick-say").click().run()
+    assert {(each.state, each.triage[-1].note) for each in recorded()} == {(TriageState.EXPECTED, "wanted")}
+    assert "triage-of-row" not in test.session_state, "asked once"
+    assert test.query_params == {}
+    (closed,) = inbox.changes(recorded())
+    assert triage_form.words(closed) == ("Take",)
 
 
 def test_filters_and_states_choose_rows(recorded: Recorded) -> None:
