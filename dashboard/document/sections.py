@@ -17,7 +17,6 @@ from compilewatch.db import units
 
 MOST_ROWS = 250
 _NUMBERS = ("number", "share")
-_DRAWN = ("history", "line")
 
 
 def sections(described: Iterable[Part], *, narrow: bool = False) -> tuple[Section, ...]:
@@ -79,7 +78,7 @@ def _chart(part: parts.Chart, *, narrow: bool) -> Section:
 
 def table(part: parts.Table) -> Table:
     """Its columns but those that are drawn, cut to `MOST_ROWS` rows, and that said after its note."""
-    columns = {name: column for name, column in part.titled.items() if column.kind not in _DRAWN}
+    columns = {name: column for name, column in part.titled.items() if column.kind != "line"}
     shown = part.frame.head(MOST_ROWS)
     rest = len(part.frame) - len(shown)
     more = f"{units.plural(rest, 'more row')} in the frozen data." if rest else ""

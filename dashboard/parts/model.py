@@ -119,7 +119,9 @@ def headline(model: str, cases: pd.DataFrame) -> PageHeadline:
     if found.rivals:
         rivals = [name for name in found.rivals if name != EAGER.name] or [EAGER.name]
         return PageHeadline(f"{model}: {best}, not told apart from {rivals[0]}", "warning")
-    steps = "" if found.case["break_even"] != "steps" else f", pays after {repaid_words(found.case)}"
+    steps = ""
     if not is_shown(found.case):
         steps = f", pays {repaid_words(found.case)} steps"
+    elif found.case["break_even"] == "steps":
+        steps = f", pays after about {units.two_digits(found.case['break_even_steps'])} steps"
     return PageHeadline(f"{model}: {best}{steps}", "good")

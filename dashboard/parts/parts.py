@@ -107,9 +107,9 @@ class TableColumn:
     """A column of a table: its title, and of what kind its cells are.
 
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
-    "history" is drawn from `reach` below to `reach` above 1, on a screen only, and so is a "line", each on a
-    scale of its own. Numbers stand on the right, also where they are texts already. `width_px` is the width
-    on a screen, which else follows the first rows. Cells that are `toned` have the colour of their row.
+    "line" is drawn on a screen only, each on a scale of its own. Numbers stand on the right, also where they
+    are texts already. `width_px` is the width on a screen, which else follows the first rows. Cells that are
+    `toned` have the colour of their row.
 
     With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
     word in their place, of "sides" those of base and head. Cells of a "quantity" have units of their own. A
@@ -117,16 +117,13 @@ class TableColumn:
     """
 
     title: str
-    kind: Literal["text", "number", "share", "moment", "history", "line", "interval", "sides", "quantity"] = (
-        "text"
-    )
+    kind: Literal["text", "number", "share", "moment", "line", "interval", "sides", "quantity"] = "text"
     numeric: bool = False
     pinned: bool = False
     wide: bool = False
     width_px: int = 0
     explained: str = ""
     form: str = ""
-    reach: float = 0.0
     unit: str = ""
     hidden: bool = False
     leads: Leads | None = None

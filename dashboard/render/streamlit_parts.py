@@ -432,16 +432,6 @@ def _measured(column: TableColumn, unit: Unit, values: pd.Series, shared: dict[s
     return st.column_config.NumberColumn(title, format=form_of(unit, values), **shared)
 
 
-def _small_history(column: TableColumn) -> Any:
-    if column.kind == "line":
-        return st.column_config.LineChartColumn(column.title, width="small", help=escaped(column.explained))
-    # Bars: a line would be drawn as a curve, also through a step.
-    low, high = 1 - column.reach, 1 + column.reach
-    return st.column_config.BarChartColumn(
-        column.title, width="medium", y_min=low, y_max=high, help=sparklines.EXPLAINED
-    )
-
-
 def _configured(column: TableColumn, values: pd.Series) -> Any:
     """A column of these values as Streamlit takes it."""
     shared: dict[str, Any] = {
@@ -452,8 +442,10 @@ def _configured(column: TableColumn, values: pd.Series) -> Any:
     if column.unit and column.kind != "sides":
         return _measured(column, UNITS[column.unit], values, shared)
     match column.kind:
-        case "history" | "line":
-            return _small_history(column)
+        case "line":
+            return st.column_config.LineChartColumn(
+                column.title, width="small", help=escaped(column.explained)
+            )
         case "moment":
             return st.column_config.DatetimeColumn(column.title, format="YYYY-MM-DD HH:mm", timezone="UTC")
         case "share":

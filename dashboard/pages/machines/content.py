@@ -30,11 +30,11 @@ def others(link: Link) -> dict[str, str]:
 
 @cached
 def page(link: Link) -> PageContent:
-    """The machine of `link` beside `link.against`, else the first other one; of each case the build
-    that was measured last.
+    """The machine of `link` beside `link.against`, else the one that measured most of the same; of each case
+    the build that was measured last.
     """
-    offered = others(link)
-    link = replace(link, against=link.against if link.against in offered else next(iter(offered), None))
+    against = link.against if link.against in others(link) else _nearest(link)
+    link = replace(link, against=against)
     if cases_of(link).empty:
         return PageContent((NO_CASE,), link)
     if link.machine is None or link.against is None:
@@ -59,6 +59,17 @@ def page(link: Link) -> PageContent:
         link,
         builds=tuple(dict.fromkeys(side["build_id"] for row in found.rows for side in (row, row["base"]))),
     )
+
+
+def _nearest(link: Link) -> str | None:
+    """The machine with most cases in common, the newest of equals; None where there is no other."""
+    found = read_cases(replace(filters_of(replace(link, build=None)), machines=()))
+    cases: dict[str, set[tuple[str, str]]] = {}
+    names = found[["machine_id", "workload_label", "strategy"]].itertuples(index=False, name=None)
+    for machine, *case in names:
+        cases.setdefault(machine, set()).add(tuple(case))
+    mine = cases.get(str(link.machine), set())
+    return max(others(link), key=lambda each: len(mine & cases.get(each, set())), default=None)
 
 
 def _headline(found: SideBySide) -> str:

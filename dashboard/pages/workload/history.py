@@ -13,7 +13,6 @@ from compilewatch.dashboard.charts import (
     build_events,
     change_points,
     gaps,
-    sparklines,
     target_lines,
     trend_rows,
     trends,
@@ -60,6 +59,7 @@ _BY_TURNS = (
     "Builds are interleaved here: between those nothing changed in time. Over builds shows their changes."
 )
 EARLIER = "Choose dates to see earlier ones."
+_MOST_POINTS = 60
 _CASE = ["workload_id", "strategy_id"]
 # What the table of cases says of each point beside its figure.
 _SUMMED_UP = ("workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS)
@@ -208,7 +208,7 @@ def _every_case(
 ) -> tuple[Part, ...]:
     """All cases of the view as rows: newest value, change, history; those `of_one` model need not name it."""
     figure, before = METRICS[link.metric], trend_rows.POINT_WORDS[link.axis]
-    cases, reach = _case_rows(points, figure, floors)
+    cases = _case_rows(points, figure, floors)
     return parts.table(
         "trend-table",
         f"{figure.name} of every case: newest value, change since the {before} before, history",
@@ -223,7 +223,7 @@ def _every_case(
                 unit="change",
                 explained=f"Since the {before} before, not judged. The heading is.",
             ),
-            "history": TableColumn("History", kind="history", reach=reach),
+            "history": TableColumn("History", kind="line", explained="Each on a scale of its own."),
             "last": TableColumn("Measured (UTC)", kind="moment"),
             **parts.hidden(
                 {
@@ -287,10 +287,8 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
     return points.drop_duplicates(_CASE, keep="last")
 
 
-def _case_rows(
-    points: pd.DataFrame, figure: columns.Column, floors: Sequence[NoiseFloor]
-) -> tuple[pd.DataFrame, float]:
-    """A row per case, and how far from 1 the drawing of their histories reaches."""
+def _case_rows(points: pd.DataFrame, figure: columns.Column, floors: Sequence[NoiseFloor]) -> pd.DataFrame:
+    """A row per case."""
     cases = points if figure.eager_too else points[points["strategy"] != EAGER.name]
     known = cases[cases[figure.column].notna()]
     values: dict[tuple[str, str], list[float]] = {key: [] for key in _keys(cases)}
@@ -301,17 +299,17 @@ def _case_rows(
         runs[key].add(run)
     last = _newest(known)
     newest = dict(zip(_keys(last), row_dicts(last[["last_started_at", *NO_FACTS]]), strict=True))
-    rows = [
-        {
-            "workload": key[0],
-            "strategy": key[1],
-            **_case_cells(newest.get(key), values[key], figure, floors),
-            "runs": len(runs[key]),
-        }
-        for key in sorted(values, key=lambda key: (key[0], sort_key(key[1])))
-    ]
-    histories, reach = sparklines.relative([row["history"] for row in rows])
-    return pd.DataFrame(rows).assign(history=histories), reach
+    return pd.DataFrame(
+        [
+            {
+                "workload": key[0],
+                "strategy": key[1],
+                **_case_cells(newest.get(key), values[key], figure, floors),
+                "runs": len(runs[key]),
+            }
+            for key in sorted(values, key=lambda key: (key[0], sort_key(key[1])))
+        ]
+    )
 
 
 def _keys(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
@@ -332,6 +330,6 @@ def _case_cells(
         "newest": values[-1] if values else None,
         "change": values[-1] / values[-2] - 1 if len(values) > 1 and values[-2] else None,
         **case_facts(newest or NO_FACTS, floors, figure.key),
-        "history": values[-60:],
+        "history": list(values[-_MOST_POINTS:]) if len(values) > 1 else [],
         "last": newest["last_started_at"] if newest else None,
     }

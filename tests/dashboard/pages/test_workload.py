@@ -21,8 +21,7 @@ def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> No
     )
     test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
     headline = next(each.value for each in test.markdown if each.value.startswith("## :"))
-    assert "default is 1.43x eager, pays after 1,653 steps" in headline
-    assert "pays after" in headline
+    assert "default is 1.43x eager, pays after about 1,700 steps" in headline
     assert [chart.proto.alt for chart in test.get("vega_lite_chart")] == [
         "Latency of mlp, over time, by strategy"
     ]
