@@ -93,8 +93,10 @@ class ListedChange:
 
     @property
     def now(self) -> str:
-        """What later builds say of it: "still there with torch 2.15.0"; by number where they disagree."""
-        said = Counter(each.now for each in self.states if each.now)
+        """What later builds say of it, named by their first part: "still there with torch 2.15.0"; by number
+        where they disagree.
+        """
+        said = Counter(each.now.partition(", ")[0] for each in self.states if each.now)
         if len(said) == 1:
             return next(iter(said))
         return ", ".join(f"{units.count(number)} {words}" for words, number in said.most_common())
@@ -145,7 +147,7 @@ def _change_row(each: ListedChange) -> dict[str, object]:
         "median": change.median_change,
         "machines": units.first_of(change.machines, _MOST_NAMED) or units.MISSING,
         "since": units.moment(min(each.recorded_at for each in change.regressions)),
-        "now": leading(each.now) or units.MISSING,
+        "now": each.now or units.MISSING,
         "owner": ", ".join(each.owners) or ("nobody" if each.is_open else units.MISSING),
         "states": counted(each.states),
         "base": change.base,

@@ -116,7 +116,7 @@ def _what(each: ListedChange) -> str:
 def _since(each: ListedChange) -> str:
     since = inbox.leading(each.change.head)
     if each.is_cured:
-        return f"{since}; {inbox.leading(each.now)}, close?"
+        return f"{since}; {each.now}, close?"
     return since if each.is_recorded else f"{since}, not recorded"
 
 
