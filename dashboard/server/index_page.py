@@ -32,8 +32,9 @@ _STYLE = """<style>
 
 
 # Streamlit chooses a row of a table by its box or by Shift+Space alone: here Enter and a click anywhere in
-# the row do as well. The first 40 px are the box, the uppermost 35 the titles, which sort. Links in tables
-# open in a new tab, which loads everything anew: here only with Ctrl or a Mac's command key.
+# the row do as well, but on a button in it, where the mouse is a hand. The first 40 px are the box, the
+# uppermost 35 the titles, which sort. Links in tables open in a new tab, which loads everything anew: here
+# only with Ctrl or a Mac's command key.
 _ROWS = """(()=>{
 const grid=at=>at.closest("[data-testid=stDataFrame]")?.querySelector("[data-testid=data-grid-canvas]");
 const choose=at=>at.dispatchEvent(new KeyboardEvent("keydown",
@@ -51,6 +52,7 @@ addEventListener("pointerdown",e=>{down=e},true);
 addEventListener("pointerup",e=>{
 if(!down||!e.target.closest?.(".dvn-scroller"))return;
 const at=grid(e.target),box=at.getBoundingClientRect();
+if(at.style.cursor==="pointer")return;
 const moved=Math.hypot(e.clientX-down.clientX,e.clientY-down.clientY);
 if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>Date.now()-left<500||choose(at),80)},true)})()"""
 
