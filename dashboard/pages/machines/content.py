@@ -12,12 +12,13 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import NO_CASE, cases_of
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
-from compilewatch.dashboard.read.data import filters_of, read_cases, read_choices
+from compilewatch.dashboard.read.data import filters_of, read_cases, read_choices, read_workloads
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.filters import Filters
 from compilewatch.db.verdicts.machines import SideBySide, cells, sentences, side_by_side
 
 _ALONE = "Only one machine has measured anything."
@@ -62,14 +63,13 @@ def page(link: Link) -> PageContent:
 
 
 def _nearest(link: Link) -> str | None:
-    """The machine with most cases in common, the newest of equals; None where there is no other."""
-    found = read_cases(replace(filters_of(replace(link, build=None)), machines=()))
-    cases: dict[str, set[tuple[str, str]]] = {}
-    names = found[["machine_id", "workload_label", "strategy"]].itertuples(index=False, name=None)
-    for machine, *case in names:
-        cases.setdefault(machine, set()).add(tuple(case))
-    mine = cases.get(str(link.machine), set())
-    return max(others(link), key=lambda each: len(mine & cases.get(each, set())), default=None)
+    """The machine with most workloads in common, the newest of equals; None where there is no other."""
+
+    def measured(machine: str) -> set[str]:
+        return {*read_workloads(Filters(machines=(machine,)))["workload_id"]}
+
+    mine = measured(link.machine) if link.machine else set()
+    return max(others(link), key=lambda each: len(mine & measured(each)), default=None)
 
 
 def _headline(found: SideBySide) -> str:
