@@ -224,6 +224,17 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
     return next(iter(measured_builds(db, filters, newest=1)), None)
 
 
+def builds_of_newest_runs(db: Database, machines: Collection[str]) -> frozenset[str]:
+    """The builds of the newest run of any series of these machines."""
+    newest = (
+        select(LATEST.c.run_id)
+        .join(SERIES, SERIES.c.series_id == LATEST.c.series_id)
+        .where(SERIES.c.machine_id.in_(machines))
+    )
+    there = RUN_PART.c.machine_id.in_(machines) & RUN_PART.c.run_id.in_(newest)
+    return frozenset(db.scalars(select(RUN_PART.c.build_id).where(there).distinct()))
+
+
 def of_newest_builds(db: Database, filters: Filters = Filters()) -> list[Filters]:  # noqa: B008
     """`filters` narrowed to each machine and its `newest_build`, by machine id; a machine without one is left
     out. Filters that name builds are the only ones, as they are.

@@ -12,7 +12,13 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import NO_CASE, cases_of
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
-from compilewatch.dashboard.read.data import filters_of, read_cases, read_choices, read_workloads
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    read_builds_of_newest_runs,
+    read_cases,
+    read_choices,
+    read_workloads,
+)
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import VerdictError
@@ -42,7 +48,7 @@ def page(link: Link) -> PageContent:
         none = Empty(_ALONE, "Measure the same suite on another: compilewatch run.")
         return PageContent((*facts(link), none), link)
     both = (link.machine, link.against)
-    cases = read_cases(replace(filters_of(replace(link, build=None)), machines=both))
+    cases = _newest_cases(replace(filters_of(replace(link, build=None)), machines=both))
     if link.focus is not None:
         cases = cases[cases["workload_label"] == link.focus]
     prices = dict(zip(both, map(Decimal, map(str, (link.price, link.against_price))), strict=True))
@@ -60,6 +66,21 @@ def page(link: Link) -> PageContent:
         link,
         builds=tuple(dict.fromkeys(side["build_id"] for row in found.rows for side in (row, row["base"]))),
     )
+
+
+def _newest_cases(filters: Filters) -> pd.DataFrame:
+    """The cases of the builds that any case was measured with last, and of all builds those that failed with
+    these: reading all is reading a year of trials. A suite is read whole, its last run may be any.
+    """
+    if filters.suites:
+        return read_cases(filters)
+    cases = read_cases(replace(filters, builds=tuple(sorted(read_builds_of_newest_runs(filters.machines)))))
+    failed = cases["latency_ns"].isna()
+    if not failed.any():
+        return cases
+    names = tuple(sorted({*cases.loc[failed, "workload"]}))
+    earlier = read_cases(replace(filters, workloads=names))
+    return pd.concat([cases[~cases["workload"].isin(names)], earlier], ignore_index=True)
 
 
 def _nearest(link: Link) -> str | None:

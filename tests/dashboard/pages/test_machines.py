@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
-from tests.builders import MS, START, make_build, make_machine, make_trial, make_workload
+from tests.builders import MS, START, make_build, make_failure, make_machine, make_trial, make_workload
 from tests.dashboard.conftest import OpenPage, Store, machine_ids, opened, texts
 
 
@@ -48,6 +48,34 @@ def test_the_other_one_is_chosen_in_the_address_by_its_name() -> None:
     test = opened(Link(page=Page.MACHINES, machine="quick", against="slow"))
     assert "slow is 0.500x as fast as quick" in texts(test)
     assert not test.warning
+
+
+def test_of_each_case_the_build_counts_that_passed_last(store: Store) -> None:
+    """Also where the newest run of the machine measured another case, or this one failed."""
+    trials = [
+        make_trial(
+            machine=make_machine(name, device_name=name),
+            build=make_build(torch),
+            workload=workload,
+            latency_ns=milliseconds * MS,
+            failure=make_failure() if failed else None,
+            started_at=START + timedelta(days=day),
+            run_id=f"{name}-{day}",
+        )
+        for name, torch, workload, milliseconds, day, failed in (
+            ("slow", "2.11.0", "bert", 40, 0, False),
+            ("slow", "2.11.0", "mlp", 8, 0, False),
+            ("slow", "2.12.0", "bert", 20, 1, False),
+            ("slow", "2.13.0", "bert", 20, 2, True),
+            ("quick", "2.11.0", "bert", 10, 0, False),
+            ("quick", "2.11.0", "mlp", 4, 0, False),
+        )
+    ]
+    by_name = machine_ids(store(trials))
+    test = opened(Link(page=Page.MACHINES, machine=by_name["quick"], against=by_name["slow"]))
+    rows = test.dataframe[0].value.set_index("workload")
+    assert rows["base_latency_ns"].to_dict() == {"bert": "10.0 ms", "mlp": "4.00 ms"}
+    assert rows["latency_ns"].to_dict() == {"bert": "20.0 ms", "mlp": "8.00 ms"}
 
 
 def test_without_a_common_case_it_says_why(filled: OpenPage) -> None:
