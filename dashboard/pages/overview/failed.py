@@ -102,6 +102,10 @@ def _memory(message: str) -> str:
     """ "out of memory: asked for 20.00 GiB, 7.50 GiB of 79.11 GiB free", as far as the message says it."""
     found = (each.search(message) for each in (_ASKED, _FREE, _TOTAL))
     asked, free, total = (each[1] if each else "" for each in found)
+    number, _, unit = asked.partition(" ")
+    if unit == "bytes":
+        # As its allocator on a CPU counts.
+        asked = units.size(float(number))
     said = [f"asked for {asked}"] if asked else []
     said += [f"{free} of {total} free"] if free and total else []
     return f"out of memory: {', '.join(said)}" if said else ""

@@ -331,6 +331,12 @@ def test_what_failed_says_why_and_since_when(store: Store) -> None:
     assert old["why"] == make_failure(FailureKind.WORKLOAD_ERROR).message
 
 
+def test_what_a_cpu_lacked_is_no_row_of_digits(store: Store) -> None:
+    lacked = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 131072000000 bytes."
+    (row,) = rows(page_of(store, [make_trial(failure=of_memory(lacked))]), "overview-failed")
+    assert row["why"] == "out of memory: asked for 122 GiB"
+
+
 def test_a_page_of_failures_alone_opens(store: Store) -> None:
     page = page_of(store, [make_trial(failure="compile_error"), make_trial(failure="compile_error")])
     (row,) = rows(page, "overview-failed")
