@@ -135,8 +135,10 @@ def _file_regressions(database: Database, quarter: Sequence[Trial], said: Mappin
     """
     base, head = _builds_of(quarter)[:2]
     at = max(trial.started_at for trial in quarter if build_identity(trial.build) == head) + _UNTIL_MORNING
-    sides = (resolve_side(side, database) for side in (base, head))
-    comparison = compare(database, *sides, machine_id=machine_identity(quarter[0].machine))
+    machine_id = machine_identity(quarter[0].machine)
+    comparison = compare(
+        database, resolve_side(base, database), resolve_side(head, database), machine_id=machine_id
+    )
     if not (new := record_comparison(database, comparison, at=at).new):
         return
     for state, note in said.items():

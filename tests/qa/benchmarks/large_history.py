@@ -159,11 +159,11 @@ class _Tally:
     first_seen_at: datetime | None = None
     last_seen_at: datetime | None = None
 
-    def add(self, night: Night, *, failed: bool) -> None:
+    def add(self, started_at: datetime, *, failed: bool) -> None:
         self.trials += 1
         self.failed_trials += failed
-        self.first_seen_at = self.first_seen_at or night.starts_at
-        self.last_seen_at = night.starts_at
+        self.first_seen_at = self.first_seen_at or started_at
+        self.last_seen_at = started_at
 
 
 @dataclass
@@ -257,15 +257,15 @@ class _History:
                 samples += [array | {"trial_id": trial_id} for array in arrays]
             details.append((self.failed if failed else detail) | {"trial_id": trial_id})
             trials.append(row)
-            self._count(night, row, failed=failed)
+            self._count(row, failed=failed)
         for table, rows in ((TRIAL, trials), (TRIAL_DETAIL, details), (TRIAL_SAMPLES, samples)):
             connection.execute(insert(table), rows)
 
-    def _count(self, night: Night, row: dict[str, Any], *, failed: bool) -> None:
+    def _count(self, row: dict[str, Any], *, failed: bool) -> None:
         parts = self.series_parts[row["series_id"]]
         keys = {**parts, "build_id": row["build_id"], "run_id": row["run_id"]}
         for name in COUNTED:
-            self.tallies[name, keys[f"{name}_id"]].add(night, failed=failed)
+            self.tallies[name, keys[f"{name}_id"]].add(row["started_at"], failed=failed)
 
     def finish(self, connection: Connection) -> None:
         """Tallies, and of every series its newest run."""
@@ -292,7 +292,11 @@ class _History:
         newest = {night.machine: night for night in self.nights}
         machines = {row["machine_id"]: n for n, row in enumerate(self.dimensions["machine"].values())}
         latest = [
-            {"series_id": key, "run_id": night.run_id, "started_at": night.starts_at}
+            {
+                "series_id": key,
+                "run_id": night.run_id,
+                "started_at": self.tallies["series", key].last_seen_at,
+            }
             for key, parts in self.series_parts.items()
             if (night := newest[machines[parts["machine_id"]]])
         ]
