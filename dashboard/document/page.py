@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compilewatch.dashboard.document.content import Content, Lines, Section, Table
 from compilewatch.dashboard.document.svg import let_through
+from compilewatch.dashboard.links.links import Page, read_url
 from compilewatch.dashboard.text.foreign_text import unticked
 from compilewatch.db import units
 from compilewatch.db.errors import visible
@@ -24,8 +25,12 @@ FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
 
 
 def render(content: Content) -> str:
-    """The whole file, from `content` alone."""
-    body = _TEMPLATES.get_template("report.html").render(content=content)
+    """The whole file, from `content` alone. That of one model, which has all its tabs, is in two columns on
+    paper.
+    """
+    link, _ = read_url(content.link)
+    of_one = link.page is Page.WORKLOAD and link.focus is not None
+    body = _TEMPLATES.get_template("report.html").render(content=content, of_one=of_one)
     return document(content.title, _description(content), body)
 
 

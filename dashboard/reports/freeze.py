@@ -26,6 +26,7 @@ from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import MODELS, PAGES, Link, Page, verdict_metric
 from compilewatch.dashboard.links.sentence import sentence
 from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.pages.break_even.content import EVERY_WORKLOAD
 from compilewatch.dashboard.pages.guide.content import policy_part
 from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.pages.upgrade import content as upgrade
@@ -234,7 +235,7 @@ def _other_tabs(link: Link) -> tuple[Part, ...]:
         if tab in (Page.WORKLOAD, Page.TRIAL):
             continue
         page = CONTENTS[tab](resolved_view(links.beside(link, tab), choices).link)
-        own = [part for part in page.parts if part.key != FACTS]
+        own = [part for part in page.parts if part.key not in (FACTS, EVERY_WORKLOAD)]
         if page.link.focus == link.focus and not any(isinstance(part, Empty) for part in own):
             shown.append(titled(PAGES[tab].title, *own))
     return tuple(shown)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from compilewatch.dashboard.document.page import render
-from compilewatch.dashboard.reports.freeze import freeze_comparison
+from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link
 from tests.dashboard.conftest import DATABASE
 
 # Between the margins of A4 across, at 96 dots per inch.
@@ -64,3 +64,18 @@ def test_on_paper_no_column_is_cut(report: Page) -> None:
     paper = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", report.pdf(prefer_css_page_size=True))
     assert {(round(float(width)), round(float(height))) for width, height in paper} == {(842, 595)}
     report.emulate_media(media="screen")
+
+
+def test_a_report_of_one_model_fits_three_sheets(browser: Browser, recorded_url: str, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(DATABASE, recorded_url)
+        at = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+        content = freeze_link("workload?focus=bert-base", title=None, by="ann", at=at)
+    file = tmp_path / "model.html"
+    file.write_text(render(content))
+    page = browser.new_page(viewport={"width": PAPER_PX, "height": 700})
+    page.goto(file.as_uri())
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") == PAPER_PX
+    assert len(re.findall(rb"/Type ?/Page\b", page.pdf(prefer_css_page_size=True))) <= 3
+    page.close()

@@ -28,6 +28,9 @@ from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import steps_words
 
+EVERY_WORKLOAD = "break-even-all"
+"""The key of the table of all workloads, which stands below the one in focus."""
+
 
 @cached
 def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
@@ -85,7 +88,7 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
     if len(rows) < 2:
         return ()
     return parts.table(
-        "break-even-all",
+        EVERY_WORKLOAD,
         "Break-even steps of every workload with every strategy",
         pd.DataFrame([rows[name] for name in sorted(rows)]),
         {
