@@ -18,14 +18,17 @@ HERE = Path(__file__).parent
 # elementwise compiled by torch 2.15.0, in its CPU's history.
 TRIAL = "01M7XR4D5FRRH03BD0NWMVVCSQ"
 
+# The machine that took up six releases of torch.
+RELEASES = "machine=two-core-epyc"
+
 # Picture -> title of the page, its address, height of the window.
 PICTURES: dict[str, tuple[str, str, int]] = {
     "overview": ("Today", "/", 1000),
-    "history": ("Models", "/workload?axis=torch&focus=elementwise", 960),
-    "upgrade": ("Upgrade", "/upgrade", 1000),
-    "modes": ("Models", "/modes", 900),
-    "break-even": ("Models", "/break-even?focus=elementwise", 900),
-    "cold-start": ("Models", "/cold-start", 900),
+    "history": ("Models", f"/workload?axis=torch&focus=elementwise&{RELEASES}", 960),
+    "upgrade": ("Upgrade", f"/upgrade?{RELEASES}", 1000),
+    "modes": ("Models", f"/modes?{RELEASES}", 900),
+    "break-even": ("Models", f"/break-even?focus=elementwise&{RELEASES}", 900),
+    "cold-start": ("Models", f"/cold-start?{RELEASES}", 900),
     "trial": ("Models", f"/trial?trial={TRIAL}", 1000),
     "inbox": ("Inbox", "/regressions", 700),
     "sizes": ("Models", "/sizes?machine=sweep-box", 900),
