@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from ulid import ULID
@@ -15,7 +15,7 @@ from compilewatch.db.errors import CompilewatchError, ConflictError
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.people.annotations import ANNOTATIONS
 from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.records.ids import build_identity, machine_identity
+from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.records.people import Annotation, TriageState
 from compilewatch.db.records.trial import Trial, parse_trial
 from compilewatch.db.records.versions import version_key
@@ -26,16 +26,14 @@ from compilewatch.runner.cli.options import ConfigOption, settings_of
 from compilewatch.runner.cli.stored.serve import HostOption, PortOption, PublicOption, dashboard
 
 _RECORDED = Path(__file__).parents[4] / "docs" / "measured"
-_RELEASES, _STILL_OPEN = "cpu-history.jsonl", "cpu-open.jsonl"
-_QUARTERS = (_RELEASES, _STILL_OPEN)
-"""Histories whose builds were measured by turns, or one after the other, within an hour."""
+_QUARTER = "cpu-history.jsonl"
 _A_RELEASE, _A_NIGHT = timedelta(days=14), timedelta(days=3)
 _MOST_NIGHTS = 5
 _LAST_NIGHT = date(2026, 11, 28)
 """After what is recorded of the H100, so that the page opens on the CPU."""
 _UNTIL_MORNING = timedelta(hours=7)
 _OWNER = "Ada (demo)"
-_HOW_DATED = "All builds were measured on {day} within an hour; the demo dates them as of nights."
+_HOW_DATED = "All releases were measured on 2026-11-21 within an hour; the demo dates them as of nights."
 
 
 def demo(
@@ -44,7 +42,7 @@ def demo(
     allow_public: PublicOption = False,
     config: ConfigOption = None,
 ) -> int:
-    """Serve a quarter: releases of torch, a new image, an H100, a sweep. Example: compilewatch demo
+    """Serve a quarter: six torch releases on a CPU, an H100, a sweep. Example: compilewatch demo
 
     Nothing is measured: the trials are recorded ones, dated as of nights. They have a database of their own,
     demo.db in the data directory.
@@ -64,46 +62,39 @@ def demo(
 
 def fill(database: Database) -> None:
     """Store the quarter, with what its people said, unless it is stored already. Raises CompilewatchError."""
-    quarters: dict[str, list[Trial]] = {}
+    mornings: dict[str, datetime] = {}
     for file in _recorded():
         trials = [parse_trial(line) for line in file.read_bytes().splitlines()]
-        if file.name in _QUARTERS:
-            trials = quarters[file.name] = as_a_quarter(trials)
+        if file.name == _QUARTER:
+            trials = as_a_quarter(trials)
+            for trial in sorted(trials, key=lambda trial: trial.started_at):
+                mornings[f"torch={trial.build.torch}"] = trial.started_at + _UNTIL_MORNING
         try:
             save_trials(database, trials)
         except ConflictError as error:
             raise CompilewatchError(
                 "This database holds the demo of another release.", "Remove demo.db, then start it again."
             ) from error
-    for name, trials in quarters.items():
-        _file_regressions(database, trials, said=_SAID if name == _RELEASES else {})
-
-
-def _builds_of(trials: Iterable[Trial]) -> list[str]:
-    """The ids of their builds, older releases of torch first, and of one release what was measured first."""
-    first: dict[str, Trial] = {}
-    for trial in sorted(trials, key=lambda trial: trial.started_at):
-        first.setdefault(build_identity(trial.build), trial)
-    return sorted(first, key=lambda build: (version_key(first[build].build.torch), first[build].started_at))
+    _file_a_regression(database, mornings[_STEP[1]])
 
 
 def as_a_quarter(trials: Iterable[Trial]) -> list[Trial]:
-    """Builds that were measured within an hour, as a team takes them up: a fortnight for each, in it a night
-    for every trial of a case, the last of them `_LAST_NIGHT`.
+    """Releases that were measured by turns within an hour, as a team takes them up: a fortnight for each, in
+    it a night for every trial of a case, the last of them `_LAST_NIGHT`.
 
     Times of day, figures and conditions are the recorded ones; a night is a run of its own.
     """
     nights: dict[tuple[str, int], list[Trial]] = defaultdict(list)
     seen: dict[tuple[str, str, str], int] = defaultdict(int)
     ordered = sorted(trials, key=lambda trial: trial.started_at)
-    builds = _builds_of(ordered)
     for trial in ordered:
-        case = (build_identity(trial.build), trial.workload.name, trial.strategy.name)
+        case = (trial.build.torch or "", trial.workload.name, trial.strategy.name)
         nights[case[0], min(seen[case], _MOST_NIGHTS - 1)].append(trial)
         seen[case] += 1
+    releases = sorted({torch for torch, _ in nights}, key=version_key)
     quarter = []
-    for (build, number), measured in nights.items():
-        fortnights = len(builds) - 1 - builds.index(build)
+    for (torch, number), measured in nights.items():
+        fortnights = len(releases) - 1 - releases.index(torch)
         measured_on = ordered[0].started_at.date()
         night = _LAST_NIGHT - fortnights * _A_RELEASE - (_MOST_NIGHTS - 1 - number) * _A_NIGHT
         later = night - measured_on
@@ -120,39 +111,38 @@ def as_a_quarter(trials: Iterable[Trial]) -> list[Trial]:
     return quarter
 
 
+_STEP = ("torch=2.6.0", "torch=2.8.0")
 _SAID = {
     TriageState.CONFIRMED: "compilewatch bisect on another CPU: +198 % [+184, +212] between torch 2.6.0 "
     "and 2.7.0; 3 builds of 4 releases measured.",
     TriageState.ACKNOWLEDGED: "Inductor's code calls the exact tanh three times, where 2.6.0 writes it "
     "through exp. 2.15.0 calls it once.",
 }
-"""What is measured in docs/measured/causes.md and upgrade-history.md of the first step of the releases."""
+"""What is measured in docs/measured/causes.md and upgrade-history.md."""
 
 
-def _file_regressions(database: Database, quarter: Sequence[Trial], said: Mapping[TriageState, str]) -> None:
-    """What got slower from the first build to the second, filed as a gate would have filed it then; what was
-    said of it is the bisection, an owner and the cause, which is a note at that build too.
+def _file_a_regression(database: Database, at: datetime) -> None:
+    """What got slower from 2.6 to 2.8, filed as a gate would have filed it then, with its bisection, an owner
+    and the cause, which is a note at that build too.
     """
-    base, head = _builds_of(quarter)[:2]
-    at = max(trial.started_at for trial in quarter if build_identity(trial.build) == head) + _UNTIL_MORNING
-    machine_id = machine_identity(quarter[0].machine)
-    comparison = compare(
-        database, resolve_side(base, database), resolve_side(head, database), machine_id=machine_id
-    )
-    if not (new := record_comparison(database, comparison, at=at).new):
+    base, head = (resolve_side(side, database) for side in _STEP)
+    comparison = compare(database, base, head)
+    if not record_comparison(database, comparison, at=at).new:
         return
-    for state, note in said.items():
-        for each in new:
-            triage(database, each.regression_id, TriageEvent(state=state, author=_OWNER, at=at, note=note))
-    of_cause = [("the exact tanh, called three times", head, "elementwise")] if said else []
-    dated = _HOW_DATED.format(day=ULID.from_str(quarter[0].trial_id).datetime.date())
-    for text, build, workload in (*of_cause, (dated, base, None)):
+    for each in standing_regressions(database):
+        for state, note in _SAID.items():
+            said = TriageEvent(state=state, author=_OWNER, at=at, note=note)
+            triage(database, each.regression.regression_id, said)
+    for text, side, workload in (
+        ("the exact tanh, called three times", comparison.head, "elementwise"),
+        (_HOW_DATED, comparison.base, None),
+    ):
         written = Annotation(
             annotation_id=str(ULID()),
             text=text,
             author=_OWNER,
             written_at=at,
-            build_id=build,
+            build_id=side.build_ids[-1],
             machine_id=comparison.machine_id,
             workload=workload,
         )
