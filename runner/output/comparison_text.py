@@ -81,11 +81,11 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterator[str]:
-    """What got worse in `BESIDE` and is no part of the verdict: rare slow steps, which a median passes over,
-    and the start of a process. A case whose latency or compile cost regressed says so by those.
+    """What surely got worse in `BESIDE` and is no part of the verdict: rare slow steps, which a median passes
+    over, and the start of a process. A case whose latency or compile cost regressed says so by those.
     """
     told = {row.case.ids for row in comparison.rows if counts_as_regression(row) and row.metric in _TELLS}
-    worse = (row for row in beside if counts_as_regression(row) and row.case.ids not in told)
+    worse = (row for row in beside if _is_surely_worse(row, comparison.policy) and row.case.ids not in told)
     named = [
         f"{workload_name(row.case)} / {row.strategy} {METRICS[row.metric].word} "
         f"{_values(row)} ({_change(row)})"
@@ -96,6 +96,14 @@ def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterato
         more = f"; and {count(rest)} more" if rest > 0 else ""
         first = "; ".join(named[:_NAMED_OPEN])
         yield f"Worse besides, which fails no gate without a target: {first}{more}."
+
+
+def _is_surely_worse(row: Row, policy: Policy) -> bool:
+    """Whether the whole interval of a regression is as large as what counts: three trials a side of two modes
+    lie apart in some cases (docs/measured/verdicts.md, "Worse besides").
+    """
+    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
+    return counts_as_regression(row) and row.interval is not None and row.interval[0] >= least
 
 
 def decided_lines(comparison: Comparison, outlooks: Sequence[Outlook]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.people import TriageState
@@ -18,10 +19,12 @@ from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.service.requests import queue
 from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.gateway import compare
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.cli.judge import confirm
 from compilewatch.runner.cli.judge.judging import Decided
+from compilewatch.runner.output.comparison_text import BESIDE, worse_beside_lines
 from tests.builders import MS, START, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
@@ -398,6 +401,23 @@ def test_rare_slow_steps_and_a_slow_start_are_said_beside_a_median_that_stayed(
     found = json.loads(capsys.readouterr().out)
     assert {row["metric"] for row in found["asked"]} >= {"latency_p95", "time_to_first_result"}
     assert {row["metric"] for row in found["rows"]}.isdisjoint({"latency_p95", "time_to_first_result"})
+
+
+@pytest.mark.parametrize(("near_end", "is_said"), [(0.02, False), (0.06, True)])
+def test_what_may_be_less_than_counts_is_not_said_besides(
+    sqlite_url: str, near_end: float, is_said: bool
+) -> None:
+    """Of three trials a side of two modes all may lie apart by what the modes differ by."""
+    before, after = _by_run(stepping_history(1.0, 1.0, builds=BUILDS[:2]))
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*before, *after])
+        sides = (Selection(name=run[0].run_id, run_ids=(run[0].run_id,)) for run in (before, after))
+        comparison = compare(database, *sides, asked=BESIDE)
+    (row, *_) = (each for each in comparison.asked if each.metric is Metric.LATENCY_P95)
+    worse = row.model_copy(
+        update={"verdict": Verdict.REGRESSED, "change": 0.15, "interval": (near_end, 0.25), "cause": None}
+    )
+    assert bool([*worse_beside_lines(comparison, [worse])]) is is_said
 
 
 def test_what_slowed_every_step_is_not_said_twice(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
