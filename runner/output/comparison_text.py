@@ -120,21 +120,20 @@ def decided_lines(comparison: Comparison, outlooks: Sequence[Outlook]) -> Iterat
         line = f"Open: {workload_name(row.case)} / {row.strategy}: {METRICS[row.metric].word} {change}"
         yield f"{line} after {trials} a side."
         if (outlook := known.get(row.case.ids)) is not None:
-            yield f"  {_outlook_text(outlook)}"
+            yield from (f"  {line}" for line in _outlook_lines(outlook))
         elif row.design is Design.SEPARATE_RUNS:
             yield "  More trials of one side leave what the machine differs by from run to run."
     if (rest := len(open_rows) - _NAMED_OPEN) > 0:
         yield f"Open: {plural(rest, 'more case')}."
 
 
-def _outlook_text(outlook: Outlook) -> str:
+def _outlook_lines(outlook: Outlook) -> Iterator[str]:
     more = f"about {plural(outlook.more, 'more trial')} a side"
-    hour = f"One more hour, {more}, shows changes from {percent(outlook.visible)} on"
-    if outlook.equal_after is None or not outlook.more:
-        return f"{hour}."
-    hours = (outlook.equal_after - min(outlook.row.trials)) / outlook.more
-    same = f"the same within {percent(outlook.margin)}"
-    return f"{hour}; that both are {same} takes about {duration(3600e9 * hours)}."
+    yield f"One more hour, {more}, shows changes from {percent(outlook.visible)} on."
+    if outlook.equal_after is not None and outlook.more:
+        hours = (outlook.equal_after - min(outlook.row.trials)) / outlook.more
+        same = f"the same within {percent(outlook.margin)}"
+        yield f"That both are {same} takes about {duration(3600e9 * hours)}."
 
 
 def tally(states: Iterable[TriageState]) -> dict[str, int]:
