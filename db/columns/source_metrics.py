@@ -17,13 +17,14 @@ from compilewatch.db import units
 from compilewatch.db.columns.column import Column, Kind, Threshold
 from compilewatch.db.records.vocabulary import SOURCE_METRIC, Metric
 
+_PREFIXES = {"": 1e9, "m": 1e6, "milli": 1e6, **dict.fromkeys(("u", "\u00b5", "\u03bc", "micro"), 1e3)}
+_PREFIXES |= {"n": 1.0, "nano": 1.0}
 NS_OF_UNITS = {
-    **dict.fromkeys(("ns", "nanoseconds"), 1.0),
-    **dict.fromkeys(("us", "µs", "microseconds"), 1e3),
-    **dict.fromkeys(("ms", "milliseconds"), 1e6),
-    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1e9),
+    f"{prefix}{second}": ns
+    for prefix, ns in _PREFIXES.items()
+    for second in ("s", "sec", "secs", "second", "seconds")
 }
-_BYTES_OF_UNITS = {
+BYTES_OF_UNITS = {
     "bytes": 1.0,
     **{f"{prefix}b": 1e3**power for power, prefix in enumerate("kmgt", start=1)},
     **{f"{prefix}ib": 2.0 ** (10 * power) for power, prefix in enumerate("kmgt", start=1)},
@@ -45,10 +46,22 @@ _EXACT = {"skips", "breaks", "recompiles", "recompilations"}
 _BAD = {"error", "errors", "failed", "failure", "failures", "timeouts", "rejected", "aborted", "preemptions"}
 _GOOD = {"completed", "successful", "succeeded"}
 _INSTRUCTIONS = re.compile(r"(?:^|[^a-z])instructions?(?:[ _]count)?$", re.IGNORECASE)
-_UNIT = re.compile(r"(?:\(\s*(?P<bracketed>[^()]*?)\s*\)|[ _.](?P<last>[a-zµ]+))$", re.IGNORECASE)
-_RATE = re.compile(
-    r"(?:per[ _]|/ ?)(?:s|sec|second)(?![a-z])|throughput|goodput|(?:^|[^a-z])(?:tps|qps|fps)(?![a-z])",
+_UNIT = re.compile(
+    r"(?:[(\[]\s*(?P<bracketed>[^()\[\]]*?)\s*[)\]]|(?:^|[ _.])(?P<last>[a-z\u00b5\u03bc]+))$", re.IGNORECASE
+)
+# Behind a time of one of them: "ms/token", "sec_per_iter".
+_OF_ONE = re.compile(
+    rf"(?:^|(?<=[ _.(\[]))(?P<unit>{'|'.join(NS_OF_UNITS)})(?: ?/ ?|[ _]per[ _])[a-z]+(?=[)\]]?$)",
     re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"(?:per[ _]|/ ?)(?:s|sec|second)(?![a-z])"
+    r"|(?:^|[^a-z])(?:tok|req|(?:token|request|sample|image|item|iteration|iter|step|quer|frame)(?:ie)?s)_s$",
+    re.IGNORECASE,
+)
+_RATE_IN_WORDS = re.compile(r"throughput|goodput|(?:^|[^a-z])(?:tps|qps|fps)(?![a-z])", re.IGNORECASE)
+_OF_OTHER_TIMES = re.compile(
+    r"(?:per[ _]|/ ?)(?:[num\u00b5\u03bc]s|min|minute|h|hour)(?![a-z])", re.IGNORECASE
 )
 _TIME = re.compile(r"latency|(?:^|[^a-z])time(?![a-z])", re.IGNORECASE)
 
@@ -87,7 +100,7 @@ def _facts(name: str) -> dict[str, Any] | None:
     """What a name says that no table has."""
     words, unit = set(re.findall("[a-z]+", name.lower())), unit_of(name)
     facts: dict[str, Any] | None = None
-    is_amount = unit in NS_OF_UNITS or unit in _BYTES_OF_UNITS
+    is_amount = unit in NS_OF_UNITS or unit in BYTES_OF_UNITS
     if words & (_EXACT | _BAD | _GOOD) and not (words & _SPREADS or is_amount):
         facts = {"unit": "count", "write": _count, "higher_is_better": bool(words & _GOOD)}
         if words & _EXACT:
@@ -102,8 +115,8 @@ def _facts(name: str) -> dict[str, Any] | None:
         facts = {"unit": "x", "write": units.ratio, "higher_is_better": True}
     elif unit in NS_OF_UNITS:
         facts = {"unit": unit, "write": _times(NS_OF_UNITS[unit])}
-    elif unit in _BYTES_OF_UNITS:
-        facts = {"unit": unit, "write": _sizes(_BYTES_OF_UNITS[unit])}
+    elif unit in BYTES_OF_UNITS:
+        facts = {"unit": unit, "write": _sizes(BYTES_OF_UNITS[unit])}
     elif _TIME.search(name):
         facts = {"write": units.significant}
     return facts
@@ -118,14 +131,17 @@ def may_be_zero(metric: Metric) -> bool:
 
 
 def unit_of(name: str) -> str:
-    """The unit at the end of a name, "(ms)" or "_ms", in small letters; empty where there is none."""
-    match = _UNIT.search(name)
+    """The unit at the end of a name, "(ms)", "[ms]", "_ms" or "ms/token", in small letters; else empty."""
+    match = _UNIT.search(_OF_ONE.sub(r"\g<unit>", name))
     return "" if match is None else (match["bracketed"] or match["last"] or "").lower()
 
 
 def is_rate(name: str) -> bool:
-    """Whether a name says that it counts per second."""
-    return _RATE.search(name) is not None
+    """Whether a name says that it counts per second: "throughput (ms/token)" is a time."""
+    if _RATE.search(name):
+        return True
+    is_time = unit_of(name) in NS_OF_UNITS and not name.endswith("_s")
+    return bool(_RATE_IN_WORDS.search(name)) and not (is_time or _OF_OTHER_TIMES.search(name))
 
 
 def _times(ns: float) -> Callable[..., str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compilewatch.db.columns.source_metrics import NS_OF_UNITS, is_rate, unit_of
+from compilewatch.db.columns.source_metrics import BYTES_OF_UNITS, NS_OF_UNITS, is_rate, unit_of
 from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -52,7 +52,7 @@ _EAGER = re.compile(
     rf"(?:{_WITH_TORCH}|baseline)?"
     rf"|(?:plain|vanilla|native|stock|baseline)?{_WITH_TORCH}(?:baseline|native|vanilla)?"
     "|baseline|native|vanilla|plain|(?:un|non|not)(?:compiled|optimi[sz]ed)"
-    rf"|(?:no|non|not|without|wo)(?:{_WITH_TORCH})?compil(?:e|ation)|(?:{_WITH_TORCH})?compile(?:false|off|none)"
+    rf"|(?:no|non|not|without|wo)(?:{_WITH_TORCH})?compil(?:e|ation)|(?:{_WITH_TORCH})?compiled?(?:false|off|none)"
     "|false|none|no|off|disabled?|0"
 )
 _COMPILER = rf"(?:(?:{_WITH_TORCH}2?|pt2)?compiled?|(?:{_WITH_TORCH}|pt2|dynamo)(?=inductor))?"
@@ -70,6 +70,7 @@ _ENGINES = {
     **{name: name for name in ("openvino", "torchscript", "coreml", "executorch")},
 }
 
+_SAYING_UNITS = {*NS_OF_UNITS, *BYTES_OF_UNITS, "/s", "x", "%"}
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
 UNKNOWN = "unknown"
 """A device, dtype or task that neither the source nor an option tells."""
@@ -355,6 +356,12 @@ def _named_latency(result: ForeignResult, options: ImportOptions) -> dict[str, A
     value = summary.metrics.get(name)
     if value is None:
         return {}
+    own = metric_named(name)[1]
+    if own != unit and own in _SAYING_UNITS and NS_OF_UNITS.get(own) != NS_OF_UNITS.get(unit, 0.0):
+        raise RecordError(
+            f"{result.place}: {one_line(name)}: is in {own} by its name, and --latency says {unit}.",
+            "Name the metric without a unit, or another one.",
+        )
     if not (unit in NS_OF_UNITS or unit == "/s"):
         raise RecordError(
             f"{result.place}: {one_line(name)}: its name tells no unit of time.",

@@ -13,9 +13,9 @@ _NAMES = (
     re.compile(rf"(?:{_WORDS}[-_. ]?)*{_DATE}(?:[-_. ]{_WORDS})*", re.IGNORECASE),
     # As PyTorch's benchmarks/dynamo/runner.py archives a day: day_060_01_03_26_performance_amp_3012.
     re.compile(r"day_\d{3}_(?P<day>\d\d)_(?P<month>\d\d)_(?P<year>\d\d)_.+"),
+    # 2026-03-01_h100: what follows is of that day, unless it is another day.
+    re.compile(rf"{_DATE}[-_. ](?!.*20\d\d[-_.]?\d\d[-_.]?\d\d).+", re.IGNORECASE),
 )
-# Of a file's name, in which a date behind another word may be that of a model.
-_OF_FILES = (re.compile(rf"{_DATE}[-_. ](?!.*20\d\d[-_.]?\d\d[-_.]?\d\d).+", re.IGNORECASE),)
 _AHEAD = timedelta(days=1)
 
 
@@ -25,7 +25,7 @@ def named_date(file: str, folders: Sequence[str], many: int) -> datetime | None:
 
     01-03-2026 is no date: of two numbers nobody knows which is the month.
     """
-    if (moment := _moment(file.rpartition(".")[0] or file, *_OF_FILES)) is not None:
+    if (moment := _moment(file.rpartition(".")[0] or file)) is not None:
         return moment
     for at in range(min(many, len(folders))):
         parts = folders[at : at + 3]
@@ -35,9 +35,9 @@ def named_date(file: str, folders: Sequence[str], many: int) -> datetime | None:
     return None
 
 
-def _moment(name: str, *more: re.Pattern[str]) -> datetime | None:
+def _moment(name: str) -> datetime | None:
     """None for what is no date, and for one that is yet to come."""
-    match = next((match for pattern in (*_NAMES, *more) if (match := pattern.fullmatch(name))), None)
+    match = next((match for pattern in _NAMES if (match := pattern.fullmatch(name))), None)
     if match is None:
         return None
     if named := match.groupdict():

@@ -1,7 +1,7 @@
 """Our own CSV, as `compilewatch export --format csv` writes it: a trial a row, by the names of its columns.
 
-What a row says comes back under the same names: the case, machine and build, the moment, median latency and
-that of eager, compile cost, peaks, counts, the failure, the pass set and further metrics. Each is a new,
+What a row says comes back under the same names: the case, machine, build and code, the moment, median latency
+and that of eager, compile cost, peaks, counts, the failure, the pass set and further metrics. Each is a new,
 imported trial.
 
 Not taken: ids, percentiles, the times of a GPU, settings and samples; `--format jsonl` loses nothing. To
@@ -27,6 +27,7 @@ from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import (
     CacheState,
+    Code,
     FailureKind,
     Memory,
     Numerics,
@@ -76,7 +77,7 @@ def _result(row: Fields) -> ForeignResult:
         item=row.text("item"),
         items_per_iteration=row.number("items_per_iteration"),
         failure=failed(message, kind) if has_failed else None,
-        parts={} if has_failed else _parts(row),
+        parts={"code": _code(row)} | ({} if has_failed else _parts(row)),
         label=row.text("label"),
     )
 
@@ -103,6 +104,11 @@ def _parts(row: Fields) -> dict[str, Any]:
         "compiler": compiler_counts(*map(row.count, ("graphs", "graph_breaks", "ops_captured"))),
         "numerics": None if status is None else Numerics(status=status),
     }
+
+
+def _code(row: Fields) -> Code | None:
+    commit, dirty = row.text("code_commit"), {"True": True, "False": False}.get(row.text("code_dirty") or "")
+    return None if commit is None else Code(commit=commit, dirty=dirty, source_hash=row.text("code_hash"))
 
 
 def _strategy(row: Fields) -> Strategy:

@@ -25,7 +25,6 @@ _STATED_BY = {
 }
 _STATED_BY |= {f"{name}_{unit}": name for name in ("peak", "eager_peak") for unit in BYTES_OF_UNITS}
 _CALLED = re.compile(r"[^a-z0-9]+")
-_BRACKETS = str.maketrans("[]", "()")
 _PLAIN = {"workload", "strategy", "batch_size", "dtype", *_STATED_BY}
 FIELDS: tuple[str, ...] = (*_OTHERS, *FACTS, *_STATED_BY)
 
@@ -110,7 +109,7 @@ def _require_field(file: InputFile, field: str) -> None:
 def _require_unit(file: InputFile, field: str, column: str) -> None:
     """Raises RecordError where a column's name has another unit than the field it is mapped to."""
     name, _, unit = field.rpartition("_")
-    written = unit_of(column.translate(_BRACKETS))
+    written = unit_of(column)
     for units in (NS_OF_UNITS, BYTES_OF_UNITS):
         if field in _STATED_BY and unit in units and written in units and units[written] != units[unit]:
             raise RecordError(

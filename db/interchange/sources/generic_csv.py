@@ -55,7 +55,7 @@ from compilewatch.db.records.trial import Failure, FailureKind, Memory, Strategy
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
-_TIMES = {unit: int(scale) for unit, scale in source_metrics.NS_OF_UNITS.items()} | {"\u03bcs": 1_000}
+_TIMES = {unit: int(scale) for unit, scale in source_metrics.NS_OF_UNITS.items()}
 _SIZES = BYTES_OF_UNITS | {"b": 1, "byte": 1}
 _TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
 _BARE = re.compile(r"[-+0-9.eE]{1,40}")
@@ -65,10 +65,10 @@ _RATIOS = frozenset({"x", "\u00d7"})
 # What people write in place of a figure that they did not get.
 _FAILED = re.compile(
     r"(?:cuda |gpu )?(?:oom|out of memory)(?: error)?|time[ -]?out|timed out|(?:fail|crash|abort)(?:ed|ure)?"
-    r"|err(?:or)?",
+    r"|err(?:or)?|[a-z_.]*(?:error|exception)(?:: .*)?",
     re.IGNORECASE,
 )
-_KINDS = {"oom": FailureKind.OUT_OF_MEMORY, "memory": FailureKind.OUT_OF_MEMORY, "time": FailureKind.TIMEOUT}
+_KINDS = {"oom|memory": FailureKind.OUT_OF_MEMORY, r"\btime": FailureKind.TIMEOUT}
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
@@ -265,7 +265,7 @@ def _without_words(row: Fields) -> tuple[Fields, Failure | None, bool]:
     if message is not None or not words or not (own or not any(map(row.says, _told_by(row.data)))):
         return row, None if message is None else failed(message), False
     word = (own or list(words.values()))[0]
-    kind = next((kind for part, kind in _KINDS.items() if part in word.lower()), FailureKind.CRASH)
+    kind = next((kind for part, kind in _KINDS.items() if re.search(part, word.lower())), FailureKind.CRASH)
     return row, failed(f"The table says {word} in place of a time.", kind), not own
 
 

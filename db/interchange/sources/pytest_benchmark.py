@@ -98,7 +98,7 @@ def _benchmark(
         strategy=None if key is None else _strategy(fields, key, value, options),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
-        assumed={"task": Task.FUNCTION},
+        assumed={"task": Task.FUNCTION, "measured_at": moment(document.part("commit_info"), "time")},
         parts=_parts(fields.part("stats")) | _code(document.part("commit_info")),
     )
     return (test, others), result

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from compilewatch.db.columns.source_metrics import NS_OF_UNITS
 from compilewatch.db.errors import one_line
 from compilewatch.db.interchange.files.fields import NS_PER_MS, NS_PER_S, Fields, json_document, moment
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, engine, failed
@@ -32,7 +33,10 @@ from compilewatch.db.units import plural
 
 UNLIMITED = "inf"
 """A rate of requests without a limit, as vLLM writes it."""
+TRACE = "trace"
+"""The rate of requests that were recorded and are sent as they came, as sglang writes it."""
 
+_RATES_IN_WORDS = {UNLIMITED: "unlimited rate", TRACE: "rate of a trace"}
 _SHORTEST_MEAN = 8
 UNTOLD: dict[str, Any] = {"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE}
 """What holds of a server unless its file or the user says otherwise."""
@@ -78,19 +82,28 @@ def _impossible(figures: Mapping[str, float]) -> set[str]:
 
 
 def rate_of(fields: Fields) -> float | str | None:
-    """Requests a second; UNLIMITED, or None where nobody says it. Raises RecordError for any other text."""
+    """Requests a second; UNLIMITED, TRACE, or None where nobody says it. Raises RecordError for any other."""
     rate = fields.data.get("request_rate")
-    unlimited = isinstance(rate, str) and rate.strip().lower() in (UNLIMITED, "infinity")
-    return UNLIMITED if unlimited else fields.number("request_rate")
+    word = rate.strip().lower() if isinstance(rate, str) else ""
+    known = {TRACE: TRACE, UNLIMITED: UNLIMITED, "infinity": UNLIMITED}
+    return known[word] if word in known else fields.number("request_rate")
 
 
 def load_words(rate: float | str | None, at_once: float | None) -> str:
     """By which load a server's results differ: its rate, and how many requests at once."""
     said = (
-        f"rate {rate:g}/s" if isinstance(rate, float) else "unlimited rate" if rate else "",
+        f"rate {rate:g}/s" if isinstance(rate, float) else _RATES_IN_WORDS.get(rate or "", ""),
         f"{at_once:g} at once" if at_once and at_once > 0 else "",
     )
     return ", ".join(filter(None, said))
+
+
+def _at_once(mean: float) -> float:
+    """How many requests were asked for at once, by their mean, which is less where the last ones end: the
+    nearest of 1 and 1.5 times a power of 2.
+    """
+    steps = (part * 2.0**power for power in range(20) for part in (1, 1.5) if power or part == 1)
+    return min(steps, key=lambda step: abs(math.log(mean / step)))
 
 
 def length_of(mean: float) -> int:
@@ -118,7 +131,6 @@ def named(model: str | None, file: InputFile, options: ImportOptions) -> str:
 
 _TIMES = {"time_to_first_token": "ttft", "inter_token_latency": "tpot", "request_latency": "e2el"}
 _STATISTICS = {"avg": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
-_MS_OF_UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _RATES = {"output_token_throughput": "output_throughput", "goodput": "request_goodput"}
 _LENGTHS = {
     "input_len": (
@@ -170,7 +182,7 @@ def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
             continue
         metric = document.part(name)
         of = _TIMES.get(name)
-        scale = _MS_OF_UNITS.get(value["unit"].lower()) if of else None
+        scale = NS_OF_UNITS.get(value["unit"].lower(), 0.0) / NS_PER_MS if of else None
         for statistic, called in _STATISTICS.items() if scale else [("avg", "")]:
             if (figure := metric.number(statistic)) is not None:
                 own = document.storable(name, _RATES.get(name, name))
@@ -242,6 +254,7 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
     words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
     if mode := document.part("decoding_stats").text("mode", 60):
         words.append(f"decoding {mode}")
+    mean = requests.number("avg_num_concurrent_requests") or 0.0
     facts = {
         "dtype": own.text("dtype"),
         "device": "cuda",
@@ -254,7 +267,7 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
         options,
         figures,
         model=own.text("model"),
-        load=", ".join((load_words(UNLIMITED, None), *words)),
+        load=", ".join((load_words(UNLIMITED, _at_once(mean) if mean > 0 else None), *words)),
         sizes=sizes,
         strategy=engine("tensorrt") if (backend or "").upper() == "TRT" else None,
         stated=facts,

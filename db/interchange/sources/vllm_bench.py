@@ -244,7 +244,7 @@ def parts(
         latency_ns = fields.whole("latency", median(values["latency"]) * NS_PER_S) or None
         return {"summary": Summary(latency_ns=latency_ns, n=len(values["latency"]))}
     means = {fields.storable(name, name): sum(each) / len(each) for name, each in values.items() if each}
-    is_fixed = isinstance(rate_of(arguments), float) or bool(arguments.data.get(_RAMP[0]))
+    is_fixed = rate_of(arguments) not in (None, UNLIMITED) or bool(arguments.data.get(_RAMP[0]))
     return {"summary": served(fields, means, options, fixed_rate=is_fixed)}
 
 

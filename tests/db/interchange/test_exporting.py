@@ -21,11 +21,12 @@ from compilewatch.db.interchange.write.exporting import ExportFormat, export
 from compilewatch.db.interchange.write.flat import KINDS
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import COLUMNS, trial_records, trials_frame
-from compilewatch.db.records.trial import Build, SourceKind, Status, Summary, Trial
+from compilewatch.db.records.trial import Build, Code, SourceKind, Status, Summary, Trial
 from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, START, make_imported, make_trial, make_workload
 
 OLDEST = START - timedelta(days=1)
+CODE = Code(commit="c0ffee" * 6 + "c0ff", dirty=True, source_hash="5eed" * 4)
 ALL = Filters()
 # Columns that frames and files have both.
 SHARED = [name for name in COLUMNS if name in KINDS]
@@ -34,7 +35,7 @@ SHARED = [name for name in COLUMNS if name in KINDS]
 def trials() -> list[Trial]:
     return [
         make_trial(started_at=OLDEST, latency_ns=8 * MS, control_latency_ns=12 * MS, spread=0),
-        make_trial(strategy="eager", label="night | <run>", build=Build(torch="2.13.0")),
+        make_trial(strategy="eager", label="night | <run>", build=Build(torch="2.13.0"), code=CODE),
         make_trial(failure="out_of_memory"),
         make_imported(summary=Summary(metrics={"compile_time_instruction_count": 3086359081})),
         make_imported(workload=make_workload("=cmd|calc", batch_size=None, shape={})),
@@ -60,7 +61,7 @@ OWN_NAMES = (
     *("cache", "scope", "machine", "device", "device_name", "threads", "torch", "torch_variant", "cuda"),
     *("driver", "triton", "python", "os", "packages", "label", "suite", "started_at", "status"),
     *("failure_kind", "failure_message", "latency_ns", "control_latency_ns", "peak_bytes", "graphs"),
-    *("ops_captured", "numerics_status"),
+    *("ops_captured", "numerics_status", "code_commit", "code_dirty", "code_hash"),
 )
 
 

@@ -174,7 +174,8 @@ def test_a_word_in_place_of_a_time_is_a_failure(tmp_path: Path) -> None:
     table = (
         "workload,strategy,latency_ms,eager_latency_ms\n"
         "a,default,OOM,4\nb,default,timed out,4\nc,default,Failed,4\nd,default,2,OOM\n"
-        "e,default,,CUDA out of memory\n"
+        "e,default,,CUDA out of memory\nf,default,torch.OutOfMemoryError,4\n"
+        "g,default,RuntimeError: it broke,4\n"
     )
     trials = {each.workload.name: each for each in read_told(write(tmp_path, table), strategy=None)}
     kinds = {name: each.failure and each.failure.kind for name, each in trials.items()}
@@ -184,6 +185,8 @@ def test_a_word_in_place_of_a_time_is_a_failure(tmp_path: Path) -> None:
         "c": FailureKind.CRASH,
         "d": None,
         "e": FailureKind.OUT_OF_MEMORY,
+        "f": FailureKind.OUT_OF_MEMORY,
+        "g": FailureKind.CRASH,
     }
     assert trials["a"].failure is not None
     assert trials["a"].failure.message == "The table says OOM in place of a time."

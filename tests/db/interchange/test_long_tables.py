@@ -84,6 +84,8 @@ def test_every_x_is_a_case_and_nothing_that_tells_is_called_unused(
         ("throughput_per_s", "ms", "ms is no unit of throughput"),
         ("throughput_per_s", "GB/s", "GB/s is no unit of throughput"),
         ("latency_ms", "milliseconds", None),
+        ("latency_ms", "msec", None),
+        ("latency_us", "Millisecond", None),
         ("latency_ms", "TFLOPS", "TFLOPS is no unit of latency"),
     ],
 )
@@ -93,7 +95,7 @@ def test_a_unit_is_one_of_what_its_column_is(tmp_path: Path, field: str, unit: s
     columns = {"workload": "kernel", field: "value"}
     if says is None:
         (trial,) = read_told(path, columns=columns)
-        assert trial.summary.latency_ns == (4_000_000 if field == "latency_ms" else 250_000_000)
+        assert trial.summary.latency_ns == (250_000_000 if field == "throughput_per_s" else 4_000_000)
         return
     with pytest.raises(RecordError, match=says):
         read_told(path, columns=columns)

@@ -65,15 +65,26 @@ def test_a_metric_becomes_the_latency_in_its_unit(
         ("nope", "no result states nope", f"Named are {LATENCY}, loaded"),
         ("loaded", "loaded: its name tells no unit of time", '--latency "loaded=ms"'),
         (LATENCY, "must be more than 0", ""),
+        (f"{LATENCY}=s", "is in ms by its name, and --latency says s", "Name the metric without a unit"),
+        ("peak (MB)=ms", "is in mb by its name", "or another one"),
     ],
 )
 def test_a_metric_that_is_no_latency_is_refused(
     tmp_path: Path, named: str, message: str, next_step: str
 ) -> None:
-    path = records(tmp_path, **{LATENCY: [0.0], "loaded": [3.0]})
+    path = records(tmp_path, **{LATENCY: [0.0], "loaded": [3.0], "peak (MB)": [1.0]})
     with pytest.raises(RecordError, match=message) as raised:
         read_told(path, latency=named)
     assert next_step in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    "name", ["inverse throughput (ms)", "throughput_ms_per_token", "decode [ms/token]", "ms per token"]
+)
+def test_a_time_of_one_item_is_no_rate(tmp_path: Path, name: str) -> None:
+    (trial,) = read_told(records(tmp_path, **{name: [20.0]}), latency=name)
+    assert trial.summary is not None
+    assert (trial.summary.latency_ns, trial.summary.throughput_per_s) == (20_000_000, None)
 
 
 def test_samples_of_another_figure_do_not_outrank_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """pytest-benchmark JSON: a whole file, the pairing rule, what has to be told."""
 
 import json
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,14 @@ def test_the_commit_that_is_noted_is_that_of_the_code(tmp_path: Path) -> None:
         noted = json.loads(text) | {"commit_info": {"id": commit, "dirty": True, "branch": "main"}}
         path.write_text(json.dumps(noted))
         assert [trial.code for trial in read_told(path, strategy=None)] == [code, code]
+
+
+def test_without_a_moment_it_is_that_of_the_commit_unless_another_is_told(tmp_path: Path) -> None:
+    noted = json.loads(next(iter(TINY[Format.PYTEST_BENCHMARK].values())))
+    del noted["datetime"]
+    noted["commit_info"] = {"id": "c0ffee" * 6 + "c0ff", "time": "2026-03-01T12:00:00+02:00"}
+    path = tmp_path / "benchmark.json"
+    path.write_text(json.dumps(noted))
+    for told, day in ((None, 1), (datetime(2026, 3, 5, tzinfo=UTC), 5)):
+        moments = {trial.started_at.date() for trial in read_told(path, strategy=None, measured_at=told)}
+        assert moments == {date(2026, 3, day)}

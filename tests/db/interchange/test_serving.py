@@ -199,6 +199,12 @@ def test_sglang_writes_a_line_for_each_load_and_its_unlimited_rate_as_infinity(t
     assert summary.metrics["p99_e2e_latency_ms"] == 1_200.0
 
 
+def test_recorded_requests_are_sent_at_a_rate_of_their_own(tmp_path: Path) -> None:
+    trial, summary = the(written(tmp_path, sglang(request_rate="trace", dataset_name="mooncake")))
+    assert "rate of a trace" in trial.workload.name
+    assert summary.latency_ns == 9_000_000
+
+
 def test_infinity_is_no_figure(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="max_concurrency"):
         read_told(written(tmp_path, sglang(max_concurrency=float("inf"))))
@@ -334,7 +340,7 @@ def test_the_first_aiperf_had_its_metrics_in_a_part_and_some_vllm_a_colon(tmp_pa
 
 def test_trtllm_bench(tmp_path: Path) -> None:
     trial, summary = the(written(tmp_path, trtllm_bench()), dtype=None, device_name=None)
-    name = "acme/L serve, unlimited rate, decoding MTP"
+    name = "acme/L serve, unlimited rate, 8 at once, decoding MTP"
     assert (trial.workload.name, trial.workload.dtype) == (name, "bfloat16")
     assert (trial.workload.shape["tp_size"], trial.workload.shape["ep_size"]) == (2, 1)
     assert trial.machine.device_name == "NVIDIA H100"
@@ -582,6 +588,28 @@ def test_what_aiperf_writes_beside_a_result_is_passed_over(
 def test_numbers_of_a_report_may_be_text(tmp_path: Path) -> None:
     _, summary = the(written(tmp_path, trtllm_bench(system_output_throughput_tok_s="5120")))
     assert summary.latency_ns == 195_312
+
+
+@pytest.mark.parametrize(
+    ("means", "at_once"), [((7.97,), "8"), ((62.9, 60.1, 64.0), "64"), ((45.2,), "48"), ((0.99, 1.0), "1")]
+)
+def test_the_requests_at_once_are_told_by_their_mean(
+    tmp_path: Path, means: tuple[float, ...], at_once: str
+) -> None:
+    for mean in means:
+        report = json.loads(trtllm_bench())
+        report["request_info"]["avg_num_concurrent_requests"] = mean
+        trial, _ = the(written(tmp_path, json.dumps(report)))
+        assert trial.workload.name == f"acme/L serve, unlimited rate, {at_once} at once, decoding MTP"
+
+
+def test_units_of_genai_perf_may_be_words(tmp_path: Path) -> None:
+    told = json.loads(genai_perf())
+    told["inter_token_latency"] |= {"unit": "seconds", "p50": 0.006}
+    told["time_to_first_token"] |= {"unit": "microseconds", "p50": 50_000.0}
+    told["input_config"] = {"model": ["acme/L"], "request_rate": 4.0}
+    _, summary = the(written(tmp_path, json.dumps(told)))
+    assert (summary.latency_ns, summary.metrics["median_ttft_ms"]) == (6_000_000, 50.0)
 
 
 def test_an_engine_may_choose_its_sizes(tmp_path: Path) -> None:

@@ -137,7 +137,10 @@ def trtllm_bench(**performance: Any) -> str:
                 **{"max_batch_size": 64, "max_num_tokens": 8_192},
             },
             "decoding_stats": {"mode": "MTP"},
-            "request_info": {"num_requests": 100, "avg_input_length": 128.0, "avg_output_length": 128.0},
+            "request_info": {
+                **{"num_requests": 100, "avg_num_concurrent_requests": 7.9},
+                **{"avg_input_length": 128.0, "avg_output_length": 128.0},
+            },
             "performance": {
                 "total_latency_ms": 5_000.0,
                 "avg_request_latency_ms": 900.0,

@@ -29,6 +29,12 @@ CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
         ("output_throughput", "Output throughput", 1500.0, "1,500 tokens/s", True),
         ("avg_inference_latency(ms)", "avg_inference_latency(ms)", 12.5, "12.5 ms", False),
         ("token_per_sec", "token_per_sec", 80.0, "80.0 /s", True),
+        ("tok_s", "tok_s", 80.0, "80.0 /s", True),
+        ("throughput_tok_s", "throughput_tok_s", 80.0, "80.0 /s", True),
+        ("p50 latency [ms]", "p50 latency [ms]", 12.5, "12.5 ms", False),
+        ("inverse_throughput_us", "inverse_throughput_us", 12.5, "12.5 µs", False),
+        ("throughput (ms/token)", "throughput (ms/token)", 12.5, "12.5 ms", False),
+        ("sec_per_iter", "sec_per_iter", 1.5, "1.50 s", False),
         ("Bandwidth (GB/s)", "Bandwidth (GB/s)", 80.0, "80.0 /s", True),
         ("peak_mem (MiB)", "peak_mem (MiB)", 2.0, "2.00 MiB", False),
         ("load_time", "load_time", 3.0, "3.00", False),
@@ -55,7 +61,7 @@ def test_a_name_tells_direction_and_unit(
         *("std_ttft_ms", "mean_tpot_ms", "median_itl_ms", "max_e2el_ms", "total_input_tokens"),
         *("infer_gmacs", "param_count", "burstiness", "num_prompts", "total_time_s", "rank"),
         *("acc_stderr", "standard_error", "max_abs_error", "skip_tests"),
-        *("instructions_per_cycle", "instruction_count_max"),
+        *("instructions_per_cycle", "instruction_count_max", "throughput (tokens/ms)"),
     ],
 )
 def test_what_tells_no_direction_is_not_judged(name: str) -> None:
