@@ -31,7 +31,6 @@ FLOORS = {
         "db/interchange/files",
         "db/interchange/traces",
         "db/interchange/sources",
-        "db/interchange/sources/kernels",
         "db/interchange/read db/interchange/write",
     ),
     "runner": (

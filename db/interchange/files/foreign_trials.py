@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -262,11 +262,20 @@ def failed(message: str, kind: FailureKind = FailureKind.CRASH) -> Failure:
     return Failure(kind=kind, message=message)
 
 
-def with_control(result: ForeignResult, control_ns: int | None) -> ForeignResult:
-    """`result` with the latency of eager that stands elsewhere in its file, or in another."""
-    summary: Summary = result.parts["summary"]
-    result.parts["summary"] = summary.model_copy(update={"control_latency_ns": control_ns})
-    return result
+def with_controls(keyed: Sequence[tuple[Hashable, ForeignResult]]) -> Iterator[ForeignResult]:
+    """Each result with the latency of the eager one that has its key and stands elsewhere in its file, or in
+    another.
+    """
+    controls = {key: result.parts["summary"].latency_ns for key, result in keyed if _is_eager(result)}
+    for key, result in keyed:
+        if not _is_eager(result) and key in controls:
+            summary: Summary = result.parts["summary"]
+            result.parts["summary"] = summary.model_copy(update={"control_latency_ns": controls[key]})
+        yield result
+
+
+def _is_eager(result: ForeignResult) -> bool:
+    return result.strategy is not None and result.strategy.kind is StrategyKind.EAGER
 
 
 def torch_facts(version: str) -> dict[str, str]:

@@ -6,7 +6,11 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-_WORDS = r"(?:nightly|night|daily|day|run|results?|bench|benchmarks?|perf|performance)"
+_WORDS = (
+    r"(?:nightly|night|daily|day|run|results?|bench|benchmarks?|perf|performance"
+    # Files of TorchBench, in the host's local time, and of transformers' CI.
+    r"|metrics|hf|summary)"
+)
 _DATE = r"(20\d\d)([-_.]?)(\d\d)\2(\d\d)(?:[T_. -]?(\d\d)[-:.h]?(\d\d)(?:[-:.m]?(\d\d))?Z?(?!\d))?"
 _NAMES = (
     # 2026-03-01, 20260301, nightly-2026-03-01, each also with a time. Another word may mean another date.

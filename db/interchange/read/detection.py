@@ -11,8 +11,7 @@ from compilewatch.db.interchange.files import trial_csv
 from compilewatch.db.interchange.files.fields import separator_of
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
-from compilewatch.db.interchange.sources import bencher
-from compilewatch.db.interchange.sources.kernels import torch_compare
+from compilewatch.db.interchange.sources import kernels
 from compilewatch.db.interchange.sources.timm_csv import column_prefixes
 from compilewatch.db.interchange.traces import torch_trace
 
@@ -81,7 +80,7 @@ def detect(file: InputFile) -> Format:
         raise UnreadError(f"{file.shown}: is {known[0]}.", known[1])
     if torch_trace.FIRST_LINE.match(head):
         return Format.TORCH_TRACE
-    if torch_compare.FIRST_LINE.match(head):
+    if kernels.COMPARE.match(head):
         return Format.TORCH_COMPARE
     is_json = head[:1] in b"{[" or head.startswith(_DATA_JS)
     detected = _json_format(head) if is_json else _csv_format(file, head)
@@ -96,7 +95,7 @@ def _json_format(head: bytes) -> Format | None:
     for name, keys in JSON_MARKS:
         if all(re.search(rb'"%s"\s*:' % key.encode(), head) for key in keys):
             return name
-    if bencher.BEGINNING.match(head):
+    if kernels.BENCHER.match(head):
         return Format.BENCHER
     return Format.TRANSFORMERS_CI if _TRANSFORMERS_MARK in head else None
 

@@ -10,9 +10,9 @@ from compilewatch.db.interchange.files.foreign_trials import ForeignResult, to_t
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources import (
-    bencher,
     dynamo_csv,
     generic_csv,
+    kernels,
     optimum,
     oss_v3,
     pytest_benchmark,
@@ -23,7 +23,6 @@ from compilewatch.db.interchange.sources import (
     vllm_bench,
     vllm_startup,
 )
-from compilewatch.db.interchange.sources.kernels import kernelbench, nvbench, torch_compare, trtexec
 from compilewatch.db.interchange.traces import job_recording, job_trials, torch_trace
 from compilewatch.db.records.trial import Trial
 
@@ -89,11 +88,11 @@ READERS: dict[Format, Reader] = {
     Format.SGLANG: vllm_bench.read,
     Format.GENAI_PERF: serving.read_genai_perf,
     Format.TRTLLM_BENCH: serving.read_trtllm,
-    Format.TRTEXEC: trtexec.read,
-    Format.BENCHER: bencher.read,
-    Format.KERNELBENCH: kernelbench.read,
-    Format.NVBENCH: nvbench.read,
-    Format.TORCH_COMPARE: torch_compare.read,
+    Format.TRTEXEC: kernels.read_trtexec,
+    Format.BENCHER: kernels.read_bencher,
+    Format.KERNELBENCH: kernels.read_kernelbench,
+    Format.NVBENCH: kernels.read_nvbench,
+    Format.TORCH_COMPARE: kernels.read_compare,
     Format.CSV: generic_csv.read,
 }
 

@@ -79,7 +79,7 @@ def _stated(file: InputFile, header: Sequence[str], options: ImportOptions) -> d
     for field, column in options.columns.items():
         _require_field(file, field)
         if column not in header:
-            raise _no_column(file, header, field, column)
+            raise no_column(file, header, column, f", and {field} is mapped to it")
     meanings = {field: column for column, field in options.meanings.items() if field and column in header}
     return {**meanings, **options.columns}
 
@@ -93,7 +93,7 @@ def _usual(
     for field, column in options.usual_columns.items():
         _require_field(file, field)
         if column not in header and _quantity(field) not in known and not _suffices(otherwise, options):
-            raise _no_column(file, header, field, column)
+            raise no_column(file, header, column, f", and {field} is mapped to it")
     return {field: column for field, column in options.usual_columns.items() if column in header}
 
 
@@ -119,9 +119,10 @@ def _require_unit(file: InputFile, field: str, column: str) -> None:
             )
 
 
-def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) -> RecordError:
+def no_column(file: InputFile, header: Sequence[str], column: str, told: str = "") -> RecordError:
+    """The error of a column that the file lacks; `told` follows the sentence."""
     return RecordError(
-        f"{file.shown}, line 1: {column}: is no column of this file, and {field} is mapped to it.",
+        f"{file.shown}, line 1: {one_line(column)}: is no column of this file{told}.",
         f"Its columns are {one_line(', '.join(header), 500)}.",
     )
 

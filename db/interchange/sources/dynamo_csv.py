@@ -22,12 +22,37 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.files.fields import Fields, Place, csv_header, csv_rows
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled
+from compilewatch.db.interchange.files.fields import (
+    BYTES_PER_GB,
+    NS_PER_MS,
+    NS_PER_S,
+    Fields,
+    Place,
+    csv_header,
+    csv_rows,
+)
+from compilewatch.db.interchange.files.foreign_trials import (
+    SPEEDUP_ZERO,
+    ForeignResult,
+    compile_cost,
+    compiled,
+    compiler_counts,
+    failed,
+)
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
-from compilewatch.db.records.trial import CacheState, Strategy, Task
+from compilewatch.db.records.trial import (
+    CacheState,
+    ColdStart,
+    Failure,
+    FailureKind,
+    Memory,
+    Numerics,
+    NumericsStatus,
+    Strategy,
+    Summary,
+    Task,
+)
 
 # Which row of a `benchmarks/dynamo` accuracy file speaks of which row of the performance file beside it.
 
@@ -159,11 +184,11 @@ def _read_pair(
 ) -> Iterator[ForeignResult]:
     verdicts = Verdicts(performance, accuracy) if accuracy else None
     if performance:
-        costs = _CompileCosts(performance)
+        mixed_costs = _mixed_costs(performance)
         for row in csv_rows(performance):
             verdict = verdicts.of(row) if verdicts else None
             result = _result(row, performance, verdict)
-            if (mixed := costs.mixed(row)) and result.parts.get("cold_start"):
+            if (mixed := mixed_costs.get(_start_of(row))) and result.parts.get("cold_start"):
                 result.parts["cold_start"] = None
                 options.note(
                     f"{performance.shown}: {row.required_text('name')} compiled for {mixed[0]:g} s and for "
@@ -180,7 +205,7 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> ForeignResu
     named, cache = file_name_facts(file.name), _cache_of(row)
     device = str(row.text("dev") or named.get("device"))
     accuracy = verdict.required_text("accuracy") if verdict else None
-    parts, failure = outcome(row, accuracy, device=device, peak_unit=peak_unit_bytes(device))
+    parts, failure = outcome(row, accuracy, device)
     return ForeignResult(
         place=row.place,
         workload=row.required_text("name"),
@@ -249,25 +274,97 @@ def _cache_of(row: Fields) -> CacheState | None:
     return next((_CACHE_WORDS[word] for word in words if word in _CACHE_WORDS), None)
 
 
-class _CompileCosts:
-    """Which rows of a file cannot be repeats of one start, by what they say of compiling."""
-
-    def __init__(self, performance: InputFile) -> None:
-        """Raises RecordError for a row that cannot be read."""
-        self._seconds: dict[_Key, tuple[float, float]] = {}
-        if "compilation_latency" not in csv_header(performance):
-            return
+def _mixed_costs(performance: InputFile) -> dict[_Key, tuple[float, float]]:
+    """The least and the most seconds that rows of one start compiled where they cannot be its repeats, since
+    caches must have told them apart. Raises RecordError for a row that cannot be read.
+    """
+    seconds: dict[_Key, tuple[float, float]] = {}
+    if "compilation_latency" in csv_header(performance):
         for row in csv_rows(performance):
-            seconds = row.number("compilation_latency")
-            if seconds is not None and seconds > 0:
-                low, high = self._seconds.get(self._key(row), (seconds, seconds))
-                self._seconds[self._key(row)] = min(low, seconds), max(high, seconds)
+            if (cost := row.number("compilation_latency") or 0.0) > 0:
+                low, high = seconds.get(_start_of(row), (cost, cost))
+                seconds[_start_of(row)] = min(low, cost), max(high, cost)
+    return {
+        key: (low, high) for key, (low, high) in seconds.items() if high > max(_APART * low, low + _APART_S)
+    }
 
-    def mixed(self, row: Fields) -> tuple[float, float] | None:
-        """The least and the most seconds of its repeats where caches must have told them apart."""
-        low, high = self._seconds.get(self._key(row), (0.0, 0.0))
-        return (low, high) if high > max(_APART * low, low + _APART_S) else None
 
-    @staticmethod
-    def _key(row: Fields) -> _Key:
-        return (row.text("dev"), row.text("name"), tag_of(row), _batch_size(row))
+def _start_of(row: Fields) -> _Key:
+    return (row.text("dev"), row.text("name"), tag_of(row), _batch_size(row))
+
+
+# What the metrics mean in the CSV and in PyTorch's database: `speedup` is eager median over compiled median,
+# `abs_latency` the compiled median in ms, `compilation_latency` the warm-up of the compiled model less that
+# of eager in s, and the peaks are GB (10^9 bytes), taken over the warm-up with compilation.
+
+_NUMERICS = {
+    "pass": NumericsStatus.PASS,
+    "pass_due_to_skip": NumericsStatus.NOT_CHECKED,
+    "eager_variation": NumericsStatus.EAGER_TWO_RUNS_DIFFER,
+    "eager_two_runs_differ": NumericsStatus.EAGER_TWO_RUNS_DIFFER,
+    "fail_accuracy": NumericsStatus.FAIL,
+}
+_PASSING = {"pass", "pass_due_to_skip", "eager_variation"}
+_FAILURES = {
+    "fail_accuracy": FailureKind.WRONG_RESULT,
+    "OOM": FailureKind.OUT_OF_MEMORY,
+    "eager_1st_run_OOM": FailureKind.OUT_OF_MEMORY,
+    "eager_2nd_run_OOM": FailureKind.OUT_OF_MEMORY,
+    "timeout": FailureKind.TIMEOUT,
+    "model_fail_to_load": FailureKind.IMPORT_ERROR,
+}
+# Columns with a field of their own in the record, or that name the result. All others are kept as metrics.
+_CONSUMED = {
+    "dev", "name", "batch_size", "tag", "accuracy", "speedup", "abs_latency", "compilation_latency",
+    "eager_peak_mem", "dynamo_peak_mem", "calls_captured", "unique_graphs", "graph_breaks",
+}  # fmt: skip
+
+
+def outcome(row: Fields, accuracy: str | None, device: str) -> tuple[dict[str, Any], Failure | None]:
+    """The trial's parts and its failure, from one result's metrics and its accuracy text (if any).
+
+    Raises RecordError for a figure that is no number or out of range.
+    """
+    numerics = Numerics(status=_NUMERICS.get(accuracy, NumericsStatus.NOT_CHECKED)) if accuracy else None
+    failure = None
+    if accuracy and accuracy not in _PASSING:
+        kind = _FAILURES.get(accuracy, FailureKind.CRASH)
+        failure = failed(f"The accuracy run of the same model ended with {accuracy}.", kind)
+    speedup = row.number("speedup")
+    if speedup == 0:
+        return {"numerics": numerics}, failure or failed(SPEEDUP_ZERO)
+    latency_ms = row.number("abs_latency") or None
+    parts = {
+        "summary": Summary(
+            latency_ns=None if latency_ms is None else row.whole("abs_latency", latency_ms * NS_PER_MS),
+            control_latency_ns=None
+            if latency_ms is None or speedup is None
+            else row.whole("speedup", latency_ms * speedup * NS_PER_MS),
+            metrics=row.figures(row.storable(key, key) for key in row.data if key not in _CONSUMED),
+        ),
+        "cold_start": _cold_start(row),
+        "memory": _memory(row, device),
+        "compiler": compiler_counts(*map(row.count, ("unique_graphs", "graph_breaks", "calls_captured"))),
+        "numerics": numerics,
+    }
+    return parts, failure
+
+
+def _cold_start(row: Fields) -> ColdStart | None:
+    """Noise can make the cost negative for a model that compiles nothing; it is then unknown."""
+    seconds = row.number("compilation_latency")
+    if seconds is None or seconds < 0:
+        return None
+    return compile_cost(row.whole("compilation_latency", seconds * NS_PER_S))
+
+
+def _memory(row: Fields, device: str) -> Memory | None:
+    """Of the GPU's allocator; on the CPU of the whole process. 0 is how the tool writes "not measured"."""
+    # On the CPU memory_percent x total / 10^9: a hundredth of a GB.
+    unit = BYTES_PER_GB / 100 if device == "cpu" else BYTES_PER_GB
+    peak, control = row.scaled("dynamo_peak_mem", unit), row.scaled("eager_peak_mem", unit)
+    if not peak and not control:
+        return None
+    if device == "cpu":
+        return Memory(peak_rss_bytes=peak, control_peak_bytes=control)
+    return Memory(peak_with_compile_bytes=peak, control_peak_bytes=control)

@@ -2,16 +2,13 @@
 
 Fields carry their unit: `latency_ms`, `eager_latency_us`, `compile_s`, `peak_gb`. Without a mapping the
 columns must bear these names themselves. A cell like "0.493 (0.503)" is read as its first number; "nan",
-"NA", "-" and an empty cell mean that there is no value. A unit
-behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A word such as OOM, timeout or
-failed in place of a time is a failed trial. A throughput
-without a latency is a latency per item. Without a strategy a latency is that of a compiled result where its
-file has a column for eager beside it, else it must be told whether it was compiled.
+"NA", "-" and an empty cell mean that there is no value. A unit behind a number, as in "12.5 ms" and "1.5x",
+is turned into that of the field. A word such as OOM or an exception in place of a time is a failed trial. A
+throughput without a latency is a latency per item. Without a strategy a latency is that of a compiled result
+where its file has a column for eager beside it, else it must be told whether it was compiled.
 
-In a long table, a metric a row, a column called `unit` or `..._unit` tells the unit of the value, one called
-`metric` or `metric_name` which figure it is: of several `--where COLUMN=VALUE` chooses one. `forward`,
-`backward` and `full` in a column that means nothing else are a case each, and so is every `x_value`, by the
-name in `x_name`.
+In a long table, a metric a row, a column called `metric` or `metric_name` tells which figure a value is. A
+case each are `forward`, `backward` and `full` in a column that means nothing else, and `x_value` by `x_name`.
 
 Needed are `workload` (or `--workload`) and a latency or `throughput_per_s`; `eager_latency_*` or `speedup`
 gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`, `torch`, `cuda`, `driver`,
@@ -28,7 +25,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar
 
 from compilewatch.db.columns import source_metrics
-from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.errors import one_line
 from compilewatch.db.interchange.files.fields import Fields, csv_header, csv_rows, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     SPEEDUP_ZERO,
@@ -48,6 +45,7 @@ from compilewatch.db.interchange.sources.csv_mapping import (
     NS_OF_UNITS,
     first_cells,
     mapping_of,
+    no_column,
 )
 from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.strategies import EAGER
@@ -83,10 +81,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     header = csv_header(file)
     for column in options.where:
         if column not in header:
-            raise RecordError(
-                f"{file.shown}, line 1: {one_line(column)}: is no column of this file.",
-                f"Its columns are {one_line(', '.join(header), 500)}.",
-            )
+            raise no_column(file, header, column)
     long_table = _LongTable(mapping, header)
     for row in csv_rows(file, may_repeat=True):
         if all(row.data[column] == value for column, value in options.where.items()):

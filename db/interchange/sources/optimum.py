@@ -90,9 +90,8 @@ def _latency(latency: Fields, throughput: Fields) -> dict[str, Any]:
     if latency.text("unit") not in (None, "s"):
         latency.fail("unit", "must be s")
     samples = [latency.whole("values", seconds * NS_PER_S) for seconds in latency.numbers("values")]
-    median = latency.duration_ns("p50", NS_PER_S)
     summary = Summary(
-        latency_ns=median or latency.duration_ns("mean", NS_PER_S),
+        latency_ns=latency.duration_ns("p50", NS_PER_S) or latency.duration_ns("mean", NS_PER_S),
         n=latency.count("count"),
         throughput_per_s=throughput.number("value"),
     )
@@ -121,30 +120,21 @@ def _strategy(backend: Fields) -> Strategy:
         settings = backend.part("torch_compile_config")
         mode = settings.text("mode")
         return compiled(mode or "compiled", mode=mode, backend=settings.text("backend"))
-    if name == "pytorch":
-        return EAGER
-    return engine(name)
+    return EAGER if name == "pytorch" else engine(name)
 
 
 def _facts(config: Fields) -> dict[str, Any]:
     backend, environment = config.part("backend"), config.part("environment")
     device = backend.text("device")
     gpus = environment.data.get("gpu") or []
-    gpu = (
-        Fields(environment.place, {"gpu": gpus[0]}, environment.path).text("gpu")
-        if isinstance(gpus, list) and gpus
-        else None
-    )
+    first = gpus[0] if isinstance(gpus, list) and gpus else None
+    gpu = Fields(environment.place, {"gpu": first}, environment.path).text("gpu")
     facts = config.facts(_FACTS)
+    versions = [key for key in environment.data if re.fullmatch(r"(?!python_)[a-z_]+_version", key)]
     return facts | {
         "device_name": facts["cpu_name"] if device == "cpu" else gpu,
         "device_count": environment.count("gpu_count") if device == "cuda" else None,
         "ram_bytes": environment.scaled("cpu_ram_mb", BYTES_PER_MB),
         "dtype": backend.text("dtype") or backend.text("torch_dtype"),
-        "packages": _packages(environment),
+        "packages": {key.removesuffix("_version"): text for key, text in environment.words(versions).items()},
     }
-
-
-def _packages(environment: Fields) -> dict[str, str]:
-    keys = (key for key in environment.data if re.fullmatch(r"(?!python_)[a-z_]+_version", key))
-    return {key.removesuffix("_version"): version for key, version in environment.words(keys).items()}

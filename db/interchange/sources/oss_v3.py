@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from compilewatch.db.errors import RecordError, one_line
-from compilewatch.db.interchange.files.fields import Fields, as_fields, json_documents, moment
+from compilewatch.db.interchange.files.fields import Fields, json_documents, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     known_strategy,
@@ -34,25 +34,14 @@ from compilewatch.db.interchange.files.foreign_trials import (
 )
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
+from compilewatch.db.interchange.sources import dynamo_csv, vllm_bench
 from compilewatch.db.records.fields import INT64_MAX
-from compilewatch.db.records.ids import (
-    machine_identity,
-    recorded_build_identity,
-    strategy_identity,
-    workload_identity,
-)
+from compilewatch.db.records.ids import recorded_build_identity, series_identity
 from compilewatch.db.records.trial import Strategy, StrategyKind, Summary, Task, Trial
-
-# What tells cases of OSS v3 records apart beyond model, mode, dtype and backend: `extra_info` and `inputs`.
-#
-# Each record tells its own, whatever else stands in its file: whole numbers are sizes, for the workload's
-# shape; other short values stand in brackets behind the workload's name. Left out is what speaks of one
-# execution or of the code: times, identifiers, versions, places and words for people.
 
 _LONGEST_VALUE = 60
 _LONGEST_NAME = 200
-# What `oss_v3` reads into other fields, and what runners tell already.
+# What is read into other fields, and what runners tell already.
 _READ = {
     *("device", "batch_size", "dynamic_shapes", "is_dynamic", "inductor_compile_mode", "compile_mode"),
     *("torch_compile_mode", "app_type", "arch"),
@@ -95,20 +84,25 @@ def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Sett
         called: {**each.data, **each.part("extra_info").data, "extra_info": None}
         for called, each in record.part("inputs").parts()
     }
-    benchmark = record.part("benchmark").part("extra_info").data if of_benchmark else {}
-    parts = (
-        ("model.extra_info", record.part("model").part("extra_info").data, set[str]()),
-        ("benchmark.extra_info", benchmark, _READ),
-        ("inputs", inputs, set[str]()),
-    )
+    described = ("model", "benchmark") if of_benchmark else ("model",)
+    parts = {f"{part}.extra_info": record.part(part).part("extra_info").data for part in described}
     settings, paths = Settings({}, {}, {}), dict[str, str]()
-    for origin, values, read in parts:
+    for origin, values in {**parts, "inputs": inputs}.items():
         for key, value in _leaves(values):
-            if key not in read:
-                path = f"{origin}.{key}"
-                called = path if key in paths else record.storable(path, key)
-                paths[called] = path
-                _sort_in(settings, record, called, path, value)
+            if key in _READ and origin.startswith("benchmark"):
+                continue
+            text = value.strip() if isinstance(value, str) else json.dumps(value)
+            path = f"{origin}.{key}"
+            called = path if key in paths else record.storable(path, key)
+            paths[called] = path
+            if text.lower() in _UNSET:
+                continue
+            if _WHOLE.fullmatch(text) and abs(int(text)) <= INT64_MAX:
+                settings.shape[called] = int(text)
+            elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
+                settings.unmapped[path] = text
+            else:
+                settings.words[called] = "true" if text == "True" else record.storable(path, text)
     if len(settings.named(name)) <= _LONGEST_NAME:
         return settings
     words = {paths[key]: json.dumps(word) for key, word in settings.words.items()}
@@ -125,18 +119,6 @@ def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, ob
                 yield f"{path}{key}", value
 
 
-def _sort_in(settings: Settings, record: Fields, key: str, path: str, value: object) -> None:
-    text = value.strip() if isinstance(value, str) else json.dumps(value)
-    if text.lower() in _UNSET:
-        return
-    if _WHOLE.fullmatch(text) and abs(int(text)) <= INT64_MAX:
-        settings.shape[key] = int(text)
-    elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
-        settings.unmapped[path] = text
-    else:
-        settings.words[key] = "true" if text == "True" else record.storable(path, text)
-
-
 SOURCE = "oss-v3"
 
 # benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
@@ -146,13 +128,7 @@ _OF_PYTORCH = (DYNAMO_BENCHMARK, "pr_time_benchmarks")
 """Where the backend is one of torch.compile, which has one called eager."""
 _MODE_KEYS = ("inductor_compile_mode", "compile_mode", "torch_compile_mode")
 _SOFTWARE = ("cuda", "driver", "triton", "python")
-_MODES = {
-    "inference": Task.INFERENCE,
-    "eval": Task.INFERENCE,
-    "training": Task.TRAINING,
-    "train": Task.TRAINING,
-    "function": Task.FUNCTION,
-}
+_MODES = {**{task.value: task for task in Task}, "eval": Task.INFERENCE, "train": Task.TRAINING}
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
@@ -193,7 +169,7 @@ def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iter
                 "Export JSON lines, which come back whole: `compilewatch export --format jsonl`.",
             )
         trial = to_trial(group.result(options), SOURCE, options)
-        other = first.setdefault(_case(trial), group)
+        other = first.setdefault((series_identity(trial), recorded_build_identity(trial.build)), group)
         mine, theirs = group.settings.unmapped, other.settings.unmapped
         differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
         if differing:
@@ -205,36 +181,23 @@ def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iter
         yield trial
 
 
-def _case(trial: Trial) -> tuple[str, ...]:
-    return (
-        workload_identity(trial.workload),
-        strategy_identity(trial.strategy),
-        machine_identity(trial.machine),
-        recorded_build_identity(trial.build),
-    )
-
-
 class _Group:
     """The metrics of one result; `fields` is what its records have in common."""
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
-        self.values: dict[str, float] = {}
-        self.counts: list[int] = []
         self.texts: dict[str, str] = {}
         self.lists: dict[str, list[float]] = {}
 
     def add(self, metric: Fields, options: ImportOptions) -> None:
         """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
         name = metric.required_text("name")
-        if name in self.values or name in self.texts:
+        if name in self.lists or name in self.texts:
             metric.fail("name", f"{name} is reported twice for the same result")
         stated = metric.numbers_in_place("benchmark_values")
         values = [value for value in stated if value is not None]
         texts = metric.part("extra_info").data.get("benchmark_values")
         if values:
-            self.values[name] = sum(values) / len(values)
-            self.counts.append(len(values))
             self.lists[name] = values
         elif isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
             self.texts[name] = metric.storable("extra_info.benchmark_values", texts[0])
@@ -242,6 +205,11 @@ class _Group:
             options.note(f"{metric.place}: {metric.path}: {one_line(name)} was not measured; left out.")
         else:
             metric.fail("benchmark_values", f"{name} has no value")
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The mean of each metric."""
+        return {name: sum(values) / len(values) for name, values in self.lists.items()}
 
     @property
     def of_vllm(self) -> Fields | None:
@@ -287,17 +255,15 @@ class _Group:
 
     @property
     def _name(self) -> str:
-        named = self.fields.part("model").text("name")
-        return named or self.fields.part("benchmark").required_text("name")
+        return self.fields.part("model").text("name") or self.fields.part("benchmark").required_text("name")
 
     def _outcome(self, device: str) -> tuple[dict[str, Any], Any]:
         name = self.fields.part("benchmark").text("name")
         if name == DYNAMO_BENCHMARK:
             row = Fields(self.fields.place, self.values, f"{self.fields.path}.metric")
-            unit = dynamo_metrics.peak_unit_bytes(device)
-            return dynamo_metrics.outcome(row, self.texts.get("accuracy"), device=device, peak_unit=unit)
-        summary = Summary(metrics=self.values, n=max(self.counts, default=None))
-        return {"summary": summary}, None
+            return dynamo_csv.outcome(row, self.texts.get("accuracy"), device)
+        n = max(map(len, self.lists.values()), default=None)
+        return {"summary": Summary(metrics=self.values, n=n)}, None
 
 
 def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
@@ -314,7 +280,11 @@ def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
         facts["mode"] = info.storable("compile_mode", mode)
         if word == "compiled":
             word = facts["mode"]
-    compiler = _compiler(info) if benchmark.text("name") == DYNAMO_BENCHMARK else None
+    compiler = None
+    if benchmark.text("name") == DYNAMO_BENCHMARK:
+        # The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside.
+        output = PurePosixPath(str(info.data.get("output")))
+        compiler = dynamo_csv.file_name_facts(output.name).get("compiler")
     told = None if benchmark.text("name") in _OF_PYTORCH else told_strategy(word, fields.place, options)
     if told is not None and (told.kind is not StrategyKind.COMPILE or known_strategy(word) is None):
         return told
@@ -322,21 +292,14 @@ def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
     return strategy.model_copy(update=facts)
 
 
-def _compiler(info: Fields) -> str | None:
-    """The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside."""
-    output = info.data.get("output")
-    named = dynamo_csv.file_name_facts(PurePosixPath(output).name) if isinstance(output, str) else {}
-    return named.get("compiler")
-
-
 def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
     benchmark = fields.part("benchmark")
     info = benchmark.part("extra_info")
-    runner = _first_runner(fields)
+    runners = fields.objects("runners") if fields.data.get("runners") else iter(())
+    runner = next(runners, Fields(fields.place, {}))
     dependency = fields.part("dependencies").part("pytorch")
     torch, software = dependency.text("version"), dependency.part("extra_info")
-    device = info.data.get("device")
-    device = info.text("device") if isinstance(device, str) else None
+    device = info.text("device") if isinstance(info.data.get("device"), str) else None
     on_cpu = (device or options.device) == "cpu"
     return {
         **(torch_facts(torch) if torch else {}),
@@ -354,19 +317,7 @@ def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
     }
 
 
-def _first_runner(fields: Fields) -> Fields:
-    runners = fields.data.get("runners") or []
-    if not isinstance(runners, list):
-        fields.fail("runners", "must be a list")
-    return (
-        as_fields(fields.place, runners[0], f"{fields.path}.runners.0")
-        if runners
-        else Fields(fields.place, {})
-    )
-
-
 def _suite(model: Fields) -> str | None:
     origins = model.data.get("origins")
-    if not isinstance(origins, list) or not origins or not isinstance(origins[0], str):
-        return None
-    return model.storable("origins", origins[0])
+    first = origins[0] if isinstance(origins, list) and origins else None
+    return model.storable("origins", first) if isinstance(first, str) else None

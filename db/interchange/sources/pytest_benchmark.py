@@ -15,6 +15,7 @@ and device; GPU and torch unless in `extra_info`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,12 +26,12 @@ from compilewatch.db.interchange.files.foreign_trials import (
     named_strategy,
     stated_strategy,
     torch_facts,
-    with_control,
+    with_controls,
 )
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Code, Strategy, Summary, Task
+from compilewatch.db.records.trial import Code, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
@@ -65,23 +66,14 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
         raise unpaired[0]
     for each in unpaired:
         options.note(f"{each.message.removesuffix('.')}: left out. {each.next_step}")
-    controls = _controls(parsed)
-    for workload, result in parsed:
-        whole = result if result.strategy == EAGER else with_control(result, controls.get(workload))
-        yield whole
-
-
-def _controls(parsed: list[tuple[_Workload, ForeignResult]]) -> dict[_Workload, int | None]:
-    controls: dict[_Workload, int | None] = {}
-    for workload, result in parsed:
-        if result.strategy == EAGER:
-            if workload in controls:
-                raise RecordError(
-                    f"{result.place}: {workload[0]} has two eager results with equal parameters.",
-                    "Name the parameter of eager and compiled with --pair-key.",
-                )
-            controls[workload] = result.parts["summary"].latency_ns
-    return controls
+    controls = Counter(workload for workload, result in parsed if result.strategy == EAGER)
+    for (test, _), times in controls.most_common(1):
+        if times > 1:
+            raise RecordError(
+                f"{file.shown}: {test} has two eager results with equal parameters.",
+                "Name the parameter of eager and compiled with --pair-key.",
+            )
+    yield from with_controls(parsed)
 
 
 def _benchmark(
@@ -95,7 +87,9 @@ def _benchmark(
     result = ForeignResult(
         place=fields.place,
         workload=workload,
-        strategy=None if key is None else _strategy(fields, key, value, options),
+        strategy=None
+        if key is None
+        else stated_strategy(fields.storable(key, _word(value) or "compiled"), fields.place, options),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
         assumed={"task": Task.FUNCTION, "measured_at": moment(document.part("commit_info"), "time")},
@@ -119,16 +113,11 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str | None, Any
     if options.strategy is not None:
         return None, None
     here = {**fields.part("extra_info").data, **fields.part("params").data}
-    unknown = next((key for key in keys if key in here), None)
-    said = (
-        f"no {', '.join(keys)}" if unknown is None else f"{unknown} is {one_line(_word(here[unknown]), 60)}"
-    )
+    said, meant = f"no {', '.join(keys)}", ""
+    if (unknown := next((key for key in keys if key in here), None)) is not None:
+        word = one_line(_word(here[unknown]), 60)
+        said, meant = f"{unknown} is {word}", f'Say what it means: --map "{word}=default". '
     name = one_line(fields.text("name", 1000) or fields.path)
-    meant = (
-        ""
-        if unknown is None
-        else f'Say what it means: --map "{one_line(_word(here[unknown]), 60)}=default". '
-    )
     raise _UnpairedError(
         f"{fields.place}: {fields.path}: {name}: nothing names eager or compiled ({said}).",
         f"{meant}Name the parameter or extra_info entry with --pair-key, or --strategy for all without one.",
@@ -139,13 +128,8 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value).strip()
 
 
-def _strategy(fields: Fields, key: str, value: object, options: ImportOptions) -> Strategy:
-    return stated_strategy(fields.storable(key, _word(value) or "compiled"), fields.place, options)
-
-
 def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str, Any]:
     info, extra = document.part("machine_info"), fields.part("extra_info")
-    cpu = info.part("cpu")
     version = next((text for key in _TORCH_KEYS for part in (extra, info) if (text := part.text(key))), None)
     device = extra.text("device")
     on_cpu = (device or options.device) == "cpu"
@@ -154,7 +138,7 @@ def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str
         **(torch_facts(version) if version else {}),
         **info.facts(_MACHINE),
         **extra.facts({key: key for key in ("device", "dtype", "batch_size")}),
-        "device_name": cpu.text("brand_raw") if on_cpu else extra.text("device_name"),
+        "device_name": info.part("cpu").text("brand_raw") if on_cpu else extra.text("device_name"),
         "os": system or None,
         "measured_at": moment(document, "datetime"),
     }

@@ -1,11 +1,8 @@
 """What tools that load a server measure, and the files of genai-perf, aiperf and trtllm-bench.
 
-Under a fixed rate of requests output throughput is the load that was offered, whatever the server does: the
-latency is then the median time per output token (TPOT), without tokens one by one that of a whole request.
-Where the rate is unlimited it is the time per token of all requests. Beside it medians and 99th percentiles
-of the time to first token (TTFT), TPOT and a whole request, goodput, and throughput at an unlimited rate are
-judged.
-The load (rate, requests at once) and the lengths of prompts and answers belong to the case.
+Under a fixed rate of requests, or that of a trace, output throughput is the load that was offered, whatever
+the server does: the latency is then the median time per output token (TPOT), without tokens one by one that
+of a whole request, and where the rate is unlimited the time per token of all requests.
 
 Shapes: triton-inference-server/perf_analyzer genai-perf `profile_export_genai_perf.json`; ai-dynamo/aiperf
 docs/reference/json-export-schema.md; NVIDIA/TensorRT-LLM tensorrt_llm/bench/dataclasses/reporting.py
@@ -18,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -41,6 +38,7 @@ _SHORTEST_MEAN = 8
 UNTOLD: dict[str, Any] = {"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE}
 """What holds of a server unless its file or the user says otherwise."""
 _PER_TOKEN = ("median_tpot_ms", "mean_tpot_ms")
+_FIGURE = re.compile(r"_ms$|_tok_s$|throughput|goodput")
 _TIME = re.compile(r"(?:mean|median|std|p\d+)_(?P<of>ttft|tpot|itl|e2el|e2e_latency)_ms")
 _PER_REQUEST = ("median_e2el_ms", "median_e2e_latency_ms", "mean_e2el_ms", "mean_e2e_latency_ms")
 
@@ -118,6 +116,22 @@ def length_of(mean: float) -> int:
     return round(round(mean / step) * step)
 
 
+def lengths(fields: Fields, means: Mapping[str, float | None]) -> dict[str, int]:
+    """Of each size the length of a case; `means` are tokens."""
+    return {size: length_of(fields.whole(size, mean * 1e3) / 1e3) for size, mean in means.items() if mean}
+
+
+def stated(fields: Fields, but: Collection[str] = ()) -> dict[str, float]:
+    """The figures that stand in an object, as numbers or as text, but for some keys."""
+    return fields.figures(
+        fields.storable(key, key)
+        for key, value in fields.data.items()
+        if key not in but
+        and not isinstance(value, bool)
+        and (isinstance(value, int | float) or (isinstance(value, str) and _FIGURE.search(key)))
+    )
+
+
 def named(model: str | None, file: InputFile, options: ImportOptions) -> str:
     """What a result is called: by its model, else as the user says, else as its file."""
     if model and options.workload not in (None, model):
@@ -152,13 +166,11 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
     figures = dict(_statistics(metrics))
     if rate:
         figures["request_rate"] = rate
-    cancelled = FailureKind.CANCELLED if document.flag("was_cancelled") else None
     model = next((told[key] for key in ("model", "model_names", "models") if key in told), None)
-    sizes: dict[str, int] = {}
-    for size, (keys, metric) in _LENGTHS.items():
-        length = _number(document, told, *keys) or metrics.part(metric).number("avg")
-        if length:
-            sizes[size] = length_of(metrics.whole(metric, length * 1_000) / 1_000)
+    means = {
+        size: _number(document, told, *keys) or metrics.part(metric).number("avg")
+        for size, (keys, metric) in _LENGTHS.items()
+    }
     result = _result(
         document,
         file,
@@ -166,11 +178,12 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
         figures,
         model=document.storable("model", model) if isinstance(model, str) else None,
         load=load_words(rate or UNLIMITED, at_once),
-        sizes=sizes,
+        sizes=lengths(metrics, means),
         stated={"measured_at": moment(document, "start_time")},
     )
-    if cancelled:
-        result.failure, result.parts = failed("The run was cancelled before its end.", cancelled), {}
+    if document.flag("was_cancelled"):
+        result.failure = failed("The run was cancelled before its end.", FailureKind.CANCELLED)
+        result.parts = {}
         options.note(f"{file.shown}: was cancelled before its end; none of its figures is taken.")
     yield result
 
@@ -239,17 +252,13 @@ def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResu
     own, world, requests = (document.part(key) for key in ("engine", "world_info", "request_info"))
     figures: dict[str, float] = {}
     for part in map(document.part, ("performance", "streaming_metrics")):
-        for key, value in part.data.items():
-            is_figure = isinstance(value, int | float) or key.endswith(("_ms", "_tok_s", "_req_s"))
-            if is_figure and not isinstance(value, dict) and (figure := part.number(key)) is not None:
-                figures[_REPORTED.get(key, part.storable(key, key))] = figure
+        figures |= {_REPORTED.get(key, key): figure for key, figure in stated(part).items()}
     for section, key, of in _PERCENTILES:
         each = document.part(section).part(key).figures(_STATISTICS)
         figures |= {f"{_STATISTICS[name]}_{of}_ms": figure for name, figure in each.items()}
     known = [key for key in _ENGINE_SIZES if (world.number(key) or 0) > 0]  # -1: the engine chose
-    sizes = world.sizes(known) | requests.sizes(("num_requests",))
-    for key, length in requests.figures(("avg_input_length", "avg_output_length")).items():
-        sizes[f"{key.split('_')[1]}_len"] = length_of(requests.whole(key, length * 1_000) / 1_000)
+    means = {f"{of}_len": requests.number(f"avg_{of}_length") for of in ("input", "output")}
+    sizes = world.sizes(known) | requests.sizes(("num_requests",)) | lengths(requests, means)
     version, backend = own.text("version"), own.text("backend")
     words = [f"{key} {word}" for key in _WORDS if (word := own.text(key, 60))]
     if mode := document.part("decoding_stats").text("mode", 60):

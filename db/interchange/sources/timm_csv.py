@@ -18,7 +18,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from compilewatch.db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, with_control
+from compilewatch.db.interchange.files.foreign_trials import (
+    ForeignResult,
+    compiled,
+    cuda_facts,
+    with_controls,
+)
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
@@ -33,12 +38,7 @@ _NAME = re.compile(
 _TORCH = re.compile(r"(?<![a-z0-9])pt(?P<torch>\d{3,4})-(?P<variant>cu\d{3}|cpu)(?![a-z0-9])")
 # Tokens in the names of timm's result files, as torch.cuda.get_device_name() spells these cards.
 _GPUS = {
-    "3090": "NVIDIA GeForce RTX 3090",
-    "rtx3090": "NVIDIA GeForce RTX 3090",
-    "4090": "NVIDIA GeForce RTX 4090",
-    "rtx4090": "NVIDIA GeForce RTX 4090",
-    "5090": "NVIDIA GeForce RTX 5090",
-    "rtx5090": "NVIDIA GeForce RTX 5090",
+    **{card: f"NVIDIA GeForce RTX {card}" for card in ("3090", "4090", "5090")},
     "pro6000maxq": "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
 }
 _TASKS = {"infer": Task.INFERENCE, "train": Task.TRAINING}
@@ -52,17 +52,14 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     RecordError.
     """
     eager, dynamo = _pair(file)
-    controls: dict[tuple[str, _Key], int | None] = {}
-    for part in filter(None, (eager, dynamo)):
-        strategy = _strategy(part)
-        for prefix in _prefixes(part):
-            for row in _first_rows(part, prefix, options):
-                result = _result(row, part, strategy, _TASKS[prefix])
-                if part is eager:
-                    controls[prefix, _key(row)] = result.parts["summary"].latency_ns
-                else:
-                    with_control(result, controls.get((prefix, _key(row))))
-                yield result
+    yield from with_controls(
+        [
+            ((prefix, _key(row)), _result(row, part, _TASKS[prefix]))
+            for part in filter(None, (eager, dynamo))
+            for prefix in _prefixes(part)
+            for row in _first_rows(part, prefix, options)
+        ]
+    )
 
 
 def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
@@ -106,7 +103,7 @@ def _key(row: Fields) -> _Key:
     return row.required_text("model"), row.text("img_size"), row.text("batch_size")
 
 
-def _result(row: Fields, file: InputFile, strategy: Strategy | None, task: Task) -> ForeignResult:
+def _result(row: Fields, file: InputFile, task: Task) -> ForeignResult:
     image = row.count("img_size")
     batch = row.count("batch_size") or None
     summary = Summary(
@@ -119,7 +116,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None, task: Task)
     return ForeignResult(
         place=row.place,
         workload=row.required_text("model"),
-        strategy=strategy,
+        strategy=_strategy(file),
         raw=dict(row.data),
         stated={"batch_size": batch, "task": task},
         named=_file_name_facts(file.name),
@@ -158,17 +155,12 @@ def _file_name_facts(name: str) -> dict[str, Any]:
         "device": "cpu" if release["variant"] == "cpu" else "cuda",
         **cuda_facts(release["variant"]),
     }
-    match = _NAME.fullmatch(name)
-    if match is not None:
-        facts |= {
-            "dtype": match["dtype"],
-            "device_name": _GPUS.get(match["device"]),
-        }
+    if (match := _NAME.fullmatch(name)) is not None:
+        card = match["device"].removeprefix("rtx")
+        facts |= {"dtype": match["dtype"], "device_name": _GPUS.get(card)}
     return facts
 
 
 def _version(digits: str) -> str:
     """ "291" is 2.9.1, "2100" is 2.10.0; of torch 1 the names have no patch level: "113" is 1.13."""
-    if digits[0] == "1":
-        return f"1.{digits[1:]}"
-    return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}"
+    return f"1.{digits[1:]}" if digits[0] == "1" else f"{digits[0]}.{digits[1:-1]}.{digits[-1]}"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -39,7 +38,6 @@ _NIGHTLY = re.compile(
 # Of userbenchmark/cpu, which executes eager alone.
 _CPU = re.compile(r"(?P<model>.{1,200})-(?P<test>eval|train)_(?P<metric>latency|cmem|gmem)")
 _LONGEST_KEY = 1_000
-_FILE_NAME = re.compile(r"metrics-(\d{14})\.json")
 _METRICS = {"latencies": "latency", "cpu_peak_mem": "cmem", "gpu_peak_mem": "gmem"}
 _TASKS = {"eval": Task.INFERENCE, "train": Task.TRAINING}
 _BACKEND_ARGUMENTS = ("--torchdynamo", "--backend", "--dynamo")
@@ -67,7 +65,7 @@ def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
             metrics.storable("name", next(iter(metrics.data))[:200]), "is in no known TorchBench grammar"
         )
     for case, values in cases.items():
-        yield _result(document, file, case, values)
+        yield _result(document, case, values)
 
 
 def _matched(key: str, *, on_cpu: bool) -> re.Match[str] | None:
@@ -76,7 +74,7 @@ def _matched(key: str, *, on_cpu: bool) -> re.Match[str] | None:
     return _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key) or (_CPU.fullmatch(key) if on_cpu else None)
 
 
-def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, Any]) -> ForeignResult:
+def _result(document: Fields, case: _Case, values: dict[str, Any]) -> ForeignResult:
     model, test, device, batch, arguments = case
     fields = Fields(document.place, values, f"metrics.{model}")
     result = ForeignResult(
@@ -89,7 +87,6 @@ def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, An
             "task": _TASKS.get(test, Task.FUNCTION),
             "batch_size": None if batch == "None" else int(batch) or None,
         },
-        named=_file_name_facts(file.name),
     )
     message = next((value for value in values.values() if isinstance(value, str)), None)
     if message is not None:
@@ -127,14 +124,3 @@ def _facts(document: Fields, device: str) -> dict[str, Any]:
         "device_name": environ.text("device") if device == "cuda" else None,
         "suite": document.text("name"),
     }
-
-
-def _file_name_facts(name: str) -> dict[str, Any]:
-    """The moment in the file's name; TorchBench writes the host's local time, taken as UTC here."""
-    match = _FILE_NAME.fullmatch(name)
-    if match is None:
-        return {}
-    try:
-        return {"measured_at": datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC)}
-    except ValueError:
-        return {}

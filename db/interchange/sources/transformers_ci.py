@@ -10,18 +10,15 @@ has the day.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, with_control
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, with_controls
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Summary, Task
 
-_DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _LATENCY = ".latency.mean"
 _COMPILE = "backend.torch_compile"
 _Entry = tuple[str, str, str, Fields]
@@ -33,16 +30,8 @@ def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     Settings other than `backend.torch_compile` are part of the workload, so that only runs with the same
     cache implementation are each other's control. Raises RecordError naming file and field.
     """
-    results = [_result(file, entry, phase) for entry in _entries(file) for phase in _phases(entry[3])]
-    controls = {
-        (result.workload, result.raw["commit"]): result.parts["summary"].latency_ns
-        for result in results
-        if result.strategy == EAGER
-    }
-    for result in results:
-        control_ns = controls.get((result.workload, result.raw["commit"]))
-        whole = result if result.strategy == EAGER else with_control(result, control_ns)
-        yield whole
+    results = [_result(entry, phase) for entry in _entries(file) for phase in _phases(entry[3])]
+    yield from with_controls([((result.workload, result.raw["commit"]), result) for result in results])
 
 
 def _entries(file: InputFile) -> Iterator[_Entry]:
@@ -68,7 +57,7 @@ def _phases(metrics: Fields) -> list[str]:
     return phases
 
 
-def _result(file: InputFile, entry: _Entry, phase: str) -> ForeignResult:
+def _result(entry: _Entry, phase: str) -> ForeignResult:
     model, config, commit, metrics = entry
     settings = dict(part.partition("=")[::2] for part in config.split(",") if part)
     strategy = _strategy(metrics, settings.pop(_COMPILE, None))
@@ -86,7 +75,7 @@ def _result(file: InputFile, entry: _Entry, phase: str) -> ForeignResult:
         strategy=strategy,
         raw={"commit": commit, "config": config, "phase": phase, "metrics": dict(metrics.data)},
         stated={"packages": {"transformers": f"git {commit}"}},
-        named={"task": Task.INFERENCE, "measured_at": _date(file)},
+        named={"task": Task.INFERENCE},
         parts={"summary": summary},
     )
 
@@ -95,12 +84,3 @@ def _strategy(metrics: Fields, torch_compile: str | None) -> Strategy:
     if torch_compile not in ("True", "False", "true", "false"):
         metrics.fail(_COMPILE, "must be True or False in the configuration's name")
     return compiled("compiled") if torch_compile in ("True", "true") else EAGER
-
-
-def _date(file: InputFile) -> datetime | None:
-    """Midnight UTC of the date in the file's name."""
-    named = _DATE.findall(file.name)
-    try:
-        return datetime.fromisoformat(named[-1]).replace(tzinfo=UTC) if named else None
-    except ValueError:
-        return None

@@ -6,21 +6,16 @@ python/sglang/bench_serving.py, whose unlimited rate is Infinity. Latencies are 
 rates are a second, times of a server ms. The JSON of latency and throughput names neither model nor settings;
 the v3 records hold every argument of the engine, of which few tell one case from another.
 
-Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says, of
-sglang's `bench_one_batch` the time of the whole batch.
-Rate and concurrency are part of the workload's name, lengths and numbers of prompts its sizes: input and
-output length of a server are totals over prompts, unless they were asked for. A file that `--append-result`
-or sglang wrote holds a result a line; a server that completed no request failed. What `vllm bench sweep`
-overrides in a combination tells cases apart, a `compilation_config` strategies; its `summary.json` says what
-each `run=N.json` beside it says, `warmup.json` is left out, and a `run=N.failure.json` is a failed trial of
-the case of its folder. `enforce_eager` is eager. Not taken: settings that no file has. To name:
-torch, device and strategy, of sglang the moment too; `--workload`.
+A file that `--append-result` or sglang wrote holds a result a line; a server that completed no request
+failed. Of `vllm bench sweep` the `summary.json` says what each `run=N.json` beside it says, `warmup.json` is
+left out, and a `run=N.failure.json` is a failed trial of the case of its folder. `enforce_eager` is eager.
+Not taken: settings that no file has. To name: torch, device and strategy, of sglang the moment;
+`--workload`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
@@ -33,11 +28,12 @@ from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources.serving import (
     UNLIMITED,
     UNTOLD,
-    length_of,
+    lengths,
     load_words,
     named,
     rate_of,
     served,
+    stated,
 )
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Failure, Strategy, Summary
@@ -66,7 +62,6 @@ _KINDS = {
     **dict.fromkeys(("tokens_per_second", "last_gen_throughput"), "throughput"),
     **dict.fromkeys(("median_ttft_ms", "median_e2el_ms"), "serve"),
 }
-_AS_TEXT = re.compile(r"_ms$|throughput|goodput")
 _MOST_RUNS = 100
 
 
@@ -107,11 +102,7 @@ def _one_batch(document: Fields, file: InputFile, options: ImportOptions) -> For
     """Of sglang's `bench_one_batch` or `bench_one_batch_server`: how long one batch took, in seconds."""
     label, sizes = document.text("run_name"), ("input_len", "output_len")
     seconds = "total_latency" if "total_latency" in document.data else "latency"
-    figures = document.figures(
-        document.storable(key, key)
-        for key, value in document.data.items()
-        if _is_figure(value) and key not in (*sizes, "batch_size")
-    )
+    figures = stated(document, (*sizes, "batch_size"))
     return ForeignResult(
         place=document.place,
         workload=document.storable("run_name", f"{named(None, file, options)} one batch"),
@@ -131,14 +122,10 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     arguments = Fields(document.place, {**document.data, **swept}, document.path)
     # A server's result has the times of all its requests too.
     seconds = [] if "request_throughput" in document.data else _seconds(document)
-    figures = {
-        key.rstrip(":"): document.number(key)  # some releases wrote "request_goodput:"
-        for key, value in document.data.items()
-        if (_is_figure(value) or (isinstance(value, str) and _AS_TEXT.search(key)))
-        and key != "run_number"
-        and (key in _WORDS or key.replace("-", "_") not in swept)
-    }
-    values = {key: [value] for key, value in figures.items() if value is not None}
+    told = [key for key in document.data if key not in _WORDS and key.replace("-", "_") in swept]
+    # Some releases wrote "request_goodput:".
+    figures = stated(document, ("run_number", *told))
+    values = {key.rstrip(":"): [value] for key, value in figures.items()}
     if seconds:
         values = {"latency": seconds}
     sizes, words = settings(arguments)
@@ -165,7 +152,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         workload=document.storable("model_id", f"{named(model, file, options)} {kind}"),
         strategy=strategy_of(arguments),
         raw={"values": values} | ({"swept": swept, "run": document.data["run_number"]} if swept else {}),
-        stated={"measured_at": _moment(document), "dtype": dtype_of(arguments) if swept else None},
+        stated={"measured_at": moment(document, "date"), "dtype": dtype_of(arguments) if swept else None},
         assumed=UNTOLD,
         shape=sizes,
         item="token" if "latency" not in values else None,
@@ -212,11 +199,10 @@ def _unanswered(document: Fields, values: Mapping[str, object]) -> Failure | Non
 
 def _lengths(document: Fields) -> dict[str, int]:
     """Tokens of a prompt and of its answer, from the totals."""
-    totals = {"input_len": "total_input_tokens", "output_len": "total_output_tokens"}
     answered = map(document.count, ("completed", "successful_requests", "num_prompts"))
     prompts = next(filter(None, answered), None)
-    counts = {name: document.count(total) for name, total in totals.items()}
-    return {name: length_of(count / prompts) for name, count in counts.items() if count and prompts}
+    totals = {f"{of}_len": document.count(f"total_{of}_tokens") for of in ("input", "output")}
+    return lengths(document, {size: total / prompts for size, total in totals.items() if total and prompts})
 
 
 def kind_of(values: Mapping[str, object]) -> str:
@@ -265,16 +251,3 @@ def strategy_of(arguments: Fields) -> Strategy | None:
 def _samples(fields: Fields, values: Mapping[str, list[float]]) -> list[int]:
     samples = [fields.whole("latencies", seconds * NS_PER_S) for seconds in values.get("latency", [])]
     return samples if all(samples) else []
-
-
-def _is_figure(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _moment(document: Fields) -> Any:
-    """`serve` writes 20250913-103012, of the host's clock, which is taken as UTC."""
-    text = document.text("date")
-    if text is None:
-        return None
-    day, _, time = text.partition("-")
-    return moment(Fields(document.place, {"date": f"{day}T{time}" if time.isdigit() else text}), "date")

@@ -38,29 +38,25 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     said. Raises RecordError where nothing was compiled, or where lists of one phase differ in length.
     """
     for document in json_documents(file):
-        yield from _starts(document, file, options)
-
-
-def _starts(document: Fields, file: InputFile, options: ImportOptions) -> Iterator[Trial]:
-    compiled = {phase: _compile_ns(document, phase) for phase in _PHASES}
-    if not any(map(any, compiled.values())):
-        raise RecordError(f"{file.shown}: holds no compilation.", "Start vLLM without --enforce-eager.")
-    stem = PurePath(file.name).stem
-    called = file.folder if _OF_A_SWEEP.fullmatch(stem) and file.folder else stem
-    job = document.storable("job", options.job or called)
-    for phase, cache in _PHASES.items():
-        key = f"{phase}_startup_times"
-        totals_ns = _nanoseconds(document, key)
-        if 0 in totals_ns:
-            document.fail(key, "must be more than 0")
-        if len(totals_ns) != len(compiled[phase]):
-            document.fail(key, f"must have as many entries as {phase}_compilation_times")
-        if untimed := totals_ns.count(None):
-            options.note(f"{file.shown}: {plural(untimed, f'{phase} start')} without a time left out.")
-        for total_ns, compile_ns in zip(totals_ns, compiled[phase], strict=True):
-            if total_ns is not None:
-                result = _result(document.place, job, cache, total_ns, compile_ns)
-                yield to_trial(result, JOB_SOURCE, options)
+        compiled = {phase: _compile_ns(document, phase) for phase in _PHASES}
+        if not any(map(any, compiled.values())):
+            raise RecordError(f"{file.shown}: holds no compilation.", "Start vLLM without --enforce-eager.")
+        stem = PurePath(file.name).stem
+        called = file.folder if _OF_A_SWEEP.fullmatch(stem) and file.folder else stem
+        job = document.storable("job", options.job or called)
+        for phase, cache in _PHASES.items():
+            key = f"{phase}_startup_times"
+            totals_ns = _nanoseconds(document, key)
+            if 0 in totals_ns:
+                document.fail(key, "must be more than 0")
+            if len(totals_ns) != len(compiled[phase]):
+                document.fail(key, f"must have as many entries as {phase}_compilation_times")
+            if untimed := totals_ns.count(None):
+                options.note(f"{file.shown}: {plural(untimed, f'{phase} start')} without a time left out.")
+            for total_ns, compile_ns in zip(totals_ns, compiled[phase], strict=True):
+                if total_ns is not None:
+                    result = _result(document.place, job, cache, total_ns, compile_ns)
+                    yield to_trial(result, JOB_SOURCE, options)
 
 
 def _result(

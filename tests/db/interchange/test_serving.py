@@ -374,7 +374,7 @@ def test_a_quantized_engine_is_another_case(tmp_path: Path) -> None:
     report = json.loads(trtllm_bench())
     report["engine"] |= {"quantization": "FP8", "kv_cache_dtype": None}
     trial, _ = the(written(tmp_path, json.dumps(report)))
-    assert trial.workload.name == "acme/L serve, unlimited rate, quantization FP8, decoding MTP"
+    assert trial.workload.name == "acme/L serve, unlimited rate, 8 at once, quantization FP8, decoding MTP"
 
 
 # What other releases write, and what lies beside results.

@@ -1,1 +1,0 @@
-"""What tools write that time kernels, single functions and engines."""
