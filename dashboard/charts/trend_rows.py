@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -196,8 +196,16 @@ def with_eager(shown: Window, metric: str) -> Window:
     return shown._replace(low=low, high=high) if is_ratio(metric) and near else shown
 
 
-def finding(rows: pd.DataFrame, metric: str, workload: str, verdicts: Mapping[object, Row]) -> str:
-    """The newest value of the leading strategy, and the judge's change of it since the build before.
+def finding(
+    rows: pd.DataFrame,
+    metric: str,
+    workload: str,
+    verdicts: Mapping[object, Row],
+    *,
+    never_now: Collection[str] = (),
+) -> str:
+    """The newest value of the leading strategy, and the judge's change of it since the build before; with its
+    build where the strategy is `never_now`, and has no number since.
 
     `rows` as `frame` returns them, not empty, in the order of `in_order`; `verdicts` those on the newest
     build by the index of their row. A change that nobody judged is not named: it may be noise.
@@ -210,7 +218,8 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, verdicts: Mapping[ob
     by_value = pd.Series([values[place] for place in last], index=last)
     leading = int(by_value.sort_values(ascending=not figure.higher_is_better).index[0])
     strategy = strategies[leading]
-    text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}"
+    since = f" with {rows['build'].iloc[leading]}" if strategy in never_now else ""
+    text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}{since}"
     verdict = verdicts.get(rows.index[leading])
     earlier = [place for place in range(leading) if strategies[place] == strategy]
     if verdict is None or verdict.change is None or not earlier:

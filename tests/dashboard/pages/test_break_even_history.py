@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -97,6 +98,13 @@ def test_trends_over_builds_tell_where_it_became_never_and_where_it_came_back(
     said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp", metric="break_even", axis="torch")))
     assert "torch 2.11.0: default never, worse: Compilation no longer pays off." in said
     assert "torch 2.13.0: default from never, better: Compilation pays off now." in said
+
+
+def test_a_number_that_is_not_the_newest_names_its_build(stored: Callable[..., None]) -> None:
+    stored(latency_ns=compiled_ns(slow=(2, 3)))
+    for axis in ("torch", "time"):
+        said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp", metric="break_even", axis=axis)))
+        assert re.search(r"default on mlp: Break-even [\d,]+ steps with torch 2\.11\.0", said), axis
 
 
 def test_where_it_never_paid_off_trends_say_so(stored: Callable[..., None]) -> None:
