@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from compilewatch.db.engine.session import open_database
+from compilewatch.db.engine.session import open_database, sqlite_file
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.records.people import KEEP_DAYS_VARIABLE
 from compilewatch.db.records.tokens import Scope, Token, new_secret, new_token_id, secret_hash
@@ -44,8 +44,14 @@ def dashboard(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Serve the dashboard. Example: compilewatch dashboard --port 8501"""
+    """Serve the dashboard. Example: compilewatch dashboard --port 8501
+
+    Before the first run it makes an empty database and shows how to begin. One that --db names has to exist.
+    """
     settings = settings_of(config, db)
+    path = sqlite_file(settings.database_url)
+    if db is None and path is not None and not path.exists():
+        open_database(settings.database_url, migrate=True).close()
     command = [sys.executable, "-P", "-m", "compilewatch.dashboard", "--host", host, "--port", str(port)]
     if allow_public:
         command.append("--allow-public")
