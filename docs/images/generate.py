@@ -24,10 +24,10 @@ RELEASES = "machine=two-core-epyc"
 # Picture -> title of the page, its address, height of the window.
 PICTURES: dict[str, tuple[str, str, int]] = {
     "overview": ("Today", "/", 1000),
-    "history": ("Models", f"/workload?axis=torch&focus=elementwise&{RELEASES}", 960),
+    "history": ("Models", f"/workload?axis=torch&focus=elementwise&{RELEASES}", 1040),
     "upgrade": ("Upgrade", f"/upgrade?{RELEASES}", 1000),
     "modes": ("Models", f"/modes?{RELEASES}", 900),
-    "break-even": ("Models", f"/break-even?focus=elementwise&{RELEASES}", 900),
+    "break-even": ("Models", f"/break-even?focus=elementwise&{RELEASES}", 1000),
     "cold-start": ("Models", f"/cold-start?{RELEASES}", 900),
     "trial": ("Models", f"/trial?trial={TRIAL}", 1000),
     "inbox": ("Inbox", "/regressions", 700),
