@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 from compilewatch.dashboard.api import comparisons, queries, recorded, run_requests, stored
 from compilewatch.dashboard.api.queries import Query, Values
-from compilewatch.dashboard.api.representation import Answer, row_schema
+from compilewatch.dashboard.api.representation import Answer
 from compilewatch.dashboard.api.stored import Listing
 from compilewatch.dashboard.document.content import Content
 from compilewatch.dashboard.links.values import JsonSchema
 from compilewatch.db.engine.session import Database
-from compilewatch.db.metrics.frames import empty_frame
 from compilewatch.db.people.reports import reports_revision
-from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS
 from compilewatch.db.records.trial import Trial
 
 PREFIX = "/api/v1"
@@ -88,7 +86,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "the rows of `compilewatch list cases --json`",
         queries.CasesQuery,
         stored.cases,
-        lambda _: stored.page_schema("cases", row_schema(empty_frame(LISTED_COLUMNS))),
+        stored.cases_schema,
     ),
     Endpoint(
         "/series",

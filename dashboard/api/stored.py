@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -15,14 +15,17 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
+from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries import facets
+from compilewatch.db.queries.cases.notes import notes_beside
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
-from compilewatch.db.queries.cases.stored_cases import stored_cases
+from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS, stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import series_frame
 from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
+from compilewatch.db.verdicts.case_view import all_notes
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (
@@ -78,8 +81,24 @@ def trials_schema(database: Database) -> JsonSchema:
 def cases(database: Database, values: Values) -> Answer:
     """One row per case of a build that the filters let through."""
     limit = values["limit"]
-    frame = stored_cases(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
-    return _page("cases", frame, "case_id", limit)
+    filters = filters_asked(values)
+    frame = stored_cases(database, filters, after=values["cursor"], limit=limit + 1)
+    return _page("cases", _with_notes(database, frame, filters), "case_id", limit)
+
+
+def cases_schema(_: Database) -> JsonSchema:
+    notes = {"type": "array", "items": {"type": "string"}}
+    row = row_schema(empty_frame(LISTED_COLUMNS))
+    of_row = object_schema({**row["properties"], "notes": notes})
+    return page_schema("cases", of_row)
+
+
+def _with_notes(database: Database, cases: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """`cases` with a column of what is said beside them, read of the trials of their builds and workloads."""
+    builds, workloads = (tuple(cases[name].unique()) for name in ("build_id", "workload"))
+    notes = notes_beside(database, replace(filters, builds=builds, workloads=workloads))
+    of_each = [all_notes(case, notes) for case in row_dicts(cases)]
+    return cases.assign(notes=pd.Series(of_each, cases.index, dtype=object))
 
 
 def trial(database: Database, values: Values) -> Answer:

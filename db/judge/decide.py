@@ -1,8 +1,8 @@
 """What makes a case regressed, improved, the same, undecided or set aside: every rule, from the top.
 
 A case is regressed in a metric where enough trials a side show a change for the worse that is significant
-among all cases, as large as counts and, where they are few and noisy, obvious (`decide`), and no canary says
-that the machine did it (`decide_case`).
+among all cases and at least the smallest that counts, where these trials are few and noisy obvious as well
+(`decide`), and no canary says that the machine did it (`decide_case`).
 
 A comparison of two sides is decided in five steps; `db.judge.compare` words what comes out.
 
@@ -238,7 +238,7 @@ def _obvious(evidence: Evidence, size: Floats, policy: Policy) -> Floats:
     `policy.obvious_size` deviations of a trial of the class; or less where every trial of one side is beyond
     every one of the other by `policy.obvious_factor`, and the change is as large as what any two trials of
     one side of the class differ by. `size`, the log change of each case, and `Evidence.apart` grow alike with
-    a change, so the bound is that of the trials, whatever they changed by.
+    a change, so the bound depends on the noise of the trials and not on how large the change is.
 
     Of n trials a side of one code the sides lie apart in 2 of C(2n, n) cases, whatever the noise: 1 of 10
     with three (Wilcoxon 1945, Biometrics Bulletin 1, 80-83; so counts Tukey's quick test, 1959, Technometrics

@@ -3,7 +3,7 @@ name, with which digits.
 
 `DOORS`, at the end, has the cells of each door: `run`, `list cases` and `break-even`, as tables, JSON and
 CSV, pages and their reports, the API. A `Cell` reads one column of a frame of cases, or a few of them
-(parts 3 and 4); `db.columns.case` defines each column, and `db.metrics.cases` sums it up over the trials.
+(parts 3 and 4); `db.columns.case` defines each column, and `db.metrics.cases` computes it of the trials.
 """
 
 from __future__ import annotations
@@ -119,6 +119,11 @@ def remarks(case: Case) -> str:
     return "; ".join(notes)
 
 
+def all_notes(case: Case, notes: Callable[[Case], Sequence[str]]) -> list[str]:
+    """The column of that name: what its figures say, what `notes` has, and why it is set up so."""
+    return [*filter(None, (remarks(case),)), *notes(case), *reasons_of((case,))]
+
+
 def with_peers(
     cases: Sequence[Case], changes: Mapping[str, str], notes: Callable[[Case], Sequence[str]]
 ) -> list[dict[str, Any]]:
@@ -133,7 +138,7 @@ def with_peers(
         {
             **case,
             "changes": changes.get(case["strategy_id"]),
-            "notes": [*filter(None, (remarks(case),)), *notes(case), *reasons_of((case,))],
+            "notes": all_notes(case, notes),
             "whole": _peer(known, case, case["strategy"].replace("+regional", "")),
             "default": _peer(known, case, "default"),
             "float32": in_float32.get(_variant_of(case, _FLOAT32)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.annotations import stored_annotations
-from compilewatch.db.queries.cases.notes import notes_of_cases
+from compilewatch.db.queries.cases.notes import notes_beside
 from compilewatch.db.queries.cases.stored_cases import changes_of_strategies, stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
@@ -44,29 +43,10 @@ def read_rows(database: Database, filters: Filters, door: Door) -> list[Case]:
     every = with_peers(
         row_dicts(stored_cases(database, replace(filters, strategies=()))),
         changes_of_strategies(database),
-        _notes(database, filters),
+        notes_beside(database, filters),
     )
     chosen = [case for case in every if not filters.strategies or case["strategy"] in filters.strategies]
     return rows_of_door(chosen, door)
-
-
-def _notes(database: Database, filters: Filters) -> Callable[[Case], list[str]]:
-    """What trials of a case say of themselves, and what people wrote at its build or on its last day."""
-    of_trials = notes_of_cases(database, filters)
-    written = stored_annotations(database)
-
-    def notes(case: Case) -> list[str]:
-        day = case["last_started_at"].date()
-        said = [
-            each.text
-            for each in written
-            if each.machine_id in (None, case["machine_id"])
-            and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
-        ]
-        key = (case["build_id"], case["workload_id"], case["strategy_id"])
-        return [*of_trials.get(key, ()), *said]
-
-    return notes
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,16 @@ def printed(
     return list_cases
 
 
+def test_the_api_has_the_columns_and_values_of_the_list(printed: Any, stepped: str) -> None:
+    (endpoint,) = (each for each in ENDPOINTS if each.path == "/cases")
+    listed = {row["case_id"]: row for row in json.loads(printed("--json"))["rows"]}
+    with open_database(stepped) as database:
+        rows = endpoint.answer(database, {"limit": 1000, "cursor": None}).rows
+        assert set(endpoint.schema(database)["properties"]["rows"]["items"]["properties"]) == set(rows[0])
+    assert {row["case_id"]: row for row in rows} == listed
+    assert any(row["notes"] for row in rows)
+
+
 def test_csv_has_the_rows_of_json(printed: Any) -> None:
     rows = json.loads(printed("--json"))["rows"]
     table = {row["case_id"]: row for row in csv.DictReader(io.StringIO(printed("--csv")))}
