@@ -17,7 +17,6 @@ from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.cases.notes import notes_beside
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
 from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS, stored_cases
 from compilewatch.db.queries.filters import Filters
@@ -25,7 +24,7 @@ from compilewatch.db.queries.measured import series_frame
 from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
-from compilewatch.db.verdicts.case_view import all_notes
+from compilewatch.db.verdicts.case_view import all_notes, notes_beside
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (

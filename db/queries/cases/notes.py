@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import select
 
 from compilewatch.db.cause.notes import Parts, case_notes
 from compilewatch.db.engine.session import Database
-from compilewatch.db.people.annotations import stored_annotations
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import matching, oldest_first
 from compilewatch.db.records.evidence import CompilerFacts, Memory, Numerics
@@ -54,24 +52,3 @@ def notes_of_cases(database: Database, filters: Filters) -> dict[BuildCase, list
             }
             of_cases[build, workload, strategy].append(Parts(cache, **read, kind=StrategyKind(kind_of)))
     return {case: notes for case, parts in of_cases.items() if (notes := case_notes(parts))}
-
-
-def notes_beside(database: Database, filters: Filters) -> Callable[[Mapping[str, Any]], list[str]]:
-    """What trials of a case, a row of `stored_cases`, say of themselves, and what people wrote at its build
-    or on its last day.
-    """
-    of_trials = notes_of_cases(database, filters)
-    written = stored_annotations(database)
-
-    def notes(case: Mapping[str, Any]) -> list[str]:
-        day = case["last_started_at"].date()
-        said = [
-            each.text
-            for each in written
-            if each.machine_id in (None, case["machine_id"])
-            and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
-        ]
-        key = (case["build_id"], case["workload_id"], case["strategy_id"])
-        return [*of_trials.get(key, ()), *said]
-
-    return notes
