@@ -46,11 +46,13 @@ def dashboard(
 ) -> int:
     """Serve the dashboard. Example: compilewatch dashboard --port 8501
 
-    Before the first run it makes an empty database and shows how to begin. One that --db names has to exist.
+    Before the first run it makes an empty database and shows how to begin. One that is named, by --db, the
+    configuration or the environment, has to exist: a misspelt one is no empty one.
     """
     settings = settings_of(config, db)
     path = sqlite_file(settings.database_url)
-    if db is None and path is not None and not path.exists():
+    is_named = "database_url" in settings.model_fields_set
+    if not is_named and path is not None and not path.exists():
         open_database(settings.database_url, migrate=True).close()
     command = [sys.executable, "-P", "-m", "compilewatch.dashboard", "--host", host, "--port", str(port)]
     if allow_public:
