@@ -16,6 +16,7 @@ from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.annotations import notes_beside
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
 from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS, stored_cases
@@ -24,7 +25,7 @@ from compilewatch.db.queries.measured import series_frame
 from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
-from compilewatch.db.verdicts.case_view import all_notes, notes_beside
+from compilewatch.db.verdicts.case_view import all_notes
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (

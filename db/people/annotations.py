@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import pandas as pd
 from sqlalchemy import or_
 
 from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.cases.notes import notes_of_cases
+from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.frames import MOMENT, frame_of
 from compilewatch.db.records.people import Annotation
 from compilewatch.db.tables.trials import ANNOTATION
@@ -38,6 +43,27 @@ def stored_annotations(
     asked = {"machine_id": machine_id, "workload": workload}
     columns = {ANNOTATION.c[name]: value for name, value in asked.items() if value is not None}
     return ANNOTATIONS.all(db, *(or_(column.is_(None), column == value) for column, value in columns.items()))
+
+
+def notes_beside(database: Database, filters: Filters) -> Callable[[Mapping[str, Any]], list[str]]:
+    """What trials of a case, a row of `stored_cases`, say of themselves, and what people wrote at its build
+    or on its last day.
+    """
+    of_trials = notes_of_cases(database, filters)
+    written = stored_annotations(database)
+
+    def notes(case: Mapping[str, Any]) -> list[str]:
+        day = case["last_started_at"].date()
+        said = [
+            each.text
+            for each in written
+            if each.machine_id in (None, case["machine_id"])
+            and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
+        ]
+        key = (case["build_id"], case["workload_id"], case["strategy_id"])
+        return [*of_trials.get(key, ()), *said]
+
+    return notes
 
 
 def annotation_like(db: Database, prefix: str) -> Annotation:

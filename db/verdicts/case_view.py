@@ -19,13 +19,9 @@ from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, Kind, SummaryKind
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.columns.trial import TRIAL
-from compilewatch.db.engine.session import Database
 from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
-from compilewatch.db.people.annotations import stored_annotations
-from compilewatch.db.queries.cases.notes import notes_of_cases
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.records.marks import bound_cell, timing_text
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, StrategyKind
 from compilewatch.db.units import (
@@ -121,27 +117,6 @@ def remarks(case: Case) -> str:
     if case["wild_trials"]:
         notes.append(f"{case['wild_trials']} set aside, wild")
     return "; ".join(notes)
-
-
-def notes_beside(database: Database, filters: Filters) -> Callable[[Case], list[str]]:
-    """What trials of a case, a row of `stored_cases`, say of themselves, and what people wrote at its build
-    or on its last day.
-    """
-    of_trials = notes_of_cases(database, filters)
-    written = stored_annotations(database)
-
-    def notes(case: Case) -> list[str]:
-        day = case["last_started_at"].date()
-        said = [
-            each.text
-            for each in written
-            if each.machine_id in (None, case["machine_id"])
-            and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
-        ]
-        key = (case["build_id"], case["workload_id"], case["strategy_id"])
-        return [*of_trials.get(key, ()), *said]
-
-    return notes
 
 
 def all_notes(case: Case, notes: Callable[[Case], Sequence[str]]) -> list[str]:

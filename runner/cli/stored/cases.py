@@ -15,6 +15,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.people.annotations import notes_beside
 from compilewatch.db.queries.cases.stored_cases import changes_of_strategies, stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
@@ -27,7 +28,6 @@ from compilewatch.db.verdicts.case_view import (
     Door,
     case_texts,
     case_view,
-    notes_beside,
     rows_of_door,
     with_peers,
 )
