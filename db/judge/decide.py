@@ -653,6 +653,15 @@ def counts_as_regression(row: Row) -> bool:
     return counts_as(row) == "slower"
 
 
+def is_surely_worse(row: Row, policy: Policy) -> bool:
+    """Whether the whole interval of a regression is as large as what counts, for what is said though nothing
+    fails by it: three trials a side of two modes lie apart in some cases (docs/measured/verdicts.md, "Worse
+    besides").
+    """
+    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
+    return counts_as_regression(row) and row.interval is not None and row.interval[0] >= least
+
+
 def group_of(rows: Sequence[Row], metric: Metric) -> str:
     """The group of a case in the tally of `metric`: whether it fails, else what its row of that metric says.
     Without one nothing is decided: a side has no value.

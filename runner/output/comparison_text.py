@@ -16,7 +16,7 @@ from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, s
 from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.compare.still_open import Outlook, still_open
 from compilewatch.db.judge.compare.whole import headline
-from compilewatch.db.judge.decide import MOVED, counts_as_regression
+from compilewatch.db.judge.decide import MOVED, counts_as_regression, is_surely_worse
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
@@ -85,7 +85,7 @@ def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterato
     over, and the start of a process. A case whose latency or compile cost regressed says so by those.
     """
     told = {row.case.ids for row in comparison.rows if counts_as_regression(row) and row.metric in _TELLS}
-    worse = (row for row in beside if _is_surely_worse(row, comparison.policy) and row.case.ids not in told)
+    worse = (row for row in beside if is_surely_worse(row, comparison.policy) and row.case.ids not in told)
     named = [
         f"{workload_name(row.case)} / {row.strategy} {METRICS[row.metric].word} "
         f"{_values(row)} ({_change(row)})"
@@ -96,14 +96,6 @@ def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterato
         more = f"; and {count(rest)} more" if rest > 0 else ""
         first = "; ".join(named[:_NAMED_OPEN])
         yield f"Worse besides, which fails no gate without a target: {first}{more}."
-
-
-def _is_surely_worse(row: Row, policy: Policy) -> bool:
-    """Whether the whole interval of a regression is as large as what counts: three trials a side of two modes
-    lie apart in some cases (docs/measured/verdicts.md, "Worse besides").
-    """
-    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
-    return counts_as_regression(row) and row.interval is not None and row.interval[0] >= least
 
 
 def decided_lines(comparison: Comparison, outlooks: Sequence[Outlook]) -> Iterator[str]:
