@@ -139,8 +139,10 @@ def drawable(points: pd.DataFrame, metric: str) -> NDArray[np.bool_]:
 def judgeable(points: pd.DataFrame, metric: str) -> NDArray[np.bool_]:
     """Which of `points` say something of the figure: those that are drawn, and a break-even that is never."""
     known = drawable(points, metric)
+    if metric != Metric.BREAK_EVEN:
+        return known
     is_never = points["break_even"].eq(units.NEVER).fillna(value=False).to_numpy(dtype=np.bool_)
-    return known | is_never if metric == Metric.BREAK_EVEN else known
+    return known | is_never
 
 
 def older_points(

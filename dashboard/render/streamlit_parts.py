@@ -78,8 +78,9 @@ class Pick:
     `elements.picked_value` gives as well; None for no row only where it `clears`. With `several` it gets the
     places of all rows that are chosen; `chosen` are those that are ticked at first.
 
-    `words` are what can be done with each row without leaving the table, the first of them a button, the rest
-    in a menu beside it, after the column `beside`; `say` gets the word that was clicked, and the row's value.
+    `actions` are the names of what can be done with each row without leaving the table, the first a button,
+    the rest in a menu beside it, after the column `beside`; `act_in_row` gets the one that was clicked, and
+    the row's value.
     """
 
     act: Callable[[Any], None] | Literal["rerun"]
@@ -88,9 +89,9 @@ class Pick:
     clears: bool = False
     several: bool = False
     chosen: Sequence[int] = ()
-    words: Sequence[Sequence[str]] = ()
+    actions: Sequence[Sequence[str]] = ()
     beside: str = ""
-    say: Callable[[str, Any], None] | None = None
+    act_in_row: Callable[[str, Any], None] | None = None
 
     def act_on_mark(self, key: str) -> None:
         """Callback of the chart `key`."""
@@ -103,12 +104,12 @@ class Pick:
         if callable(self.act) and (value is not None or self.clears):
             self.act(value)
 
-    def act_on_word(self, key: str, column: str) -> None:
+    def act_on_button(self, key: str, column: str) -> None:
         """Callback of a button in the table `key`."""
         clicked = st.session_state[column]
         values = elements.row_values(key)
-        if self.say and clicked["row"] < len(values):
-            self.say(clicked["label"], values[clicked["row"]])
+        if self.act_in_row and clicked["row"] < len(values):
+            self.act_in_row(clicked["label"], values[clicked["row"]])
 
 
 def draw(
@@ -283,18 +284,18 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         elements.notes([text for text in (part.note, pick.hint if pick else "") if text])
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
         columns = part.titled
-        said = _said_columns(part.key, pick) if pick and pick.words else {}
+        buttons = _button_columns(part.key, pick) if pick and pick.actions else {}
         st.dataframe(
-            _on_screen(part.frame, columns).assign(**{name: words for name, (words, _) in said.items()}),
+            _on_screen(part.frame, columns).assign(**{name: cells for name, (cells, _) in buttons.items()}),
             column_config={
                 **{name: _configured(column, part.frame[name]) for name, column in columns.items()},
-                **{name: config for name, (_, config) in said.items()},
+                **{name: config for name, (_, config) in buttons.items()},
             },
             column_order=[
                 each
                 for name, column in columns.items()
                 if not column.hidden
-                for each in (name, *(said if pick and name == pick.beside else ()))
+                for each in (name, *(buttons if pick and name == pick.beside else ()))
             ],
             hide_index=True,
             placeholder=units.MISSING,
@@ -305,17 +306,17 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         )
 
 
-def _said_columns(key: str, pick: Pick) -> dict[str, tuple[list[Any], Any]]:
-    """The cells and the configuration of the columns in which the words of `pick` are clicked."""
-    first = [each[0] if each else None for each in pick.words]
-    rest = [list(each[1:]) for each in pick.words]
-    columns: dict[str, tuple[str, list[Any]]] = {f"{key}-say": ("Do", first)}
+def _button_columns(key: str, pick: Pick) -> dict[str, tuple[list[Any], Any]]:
+    """The cells and the configuration of the columns of the buttons for the actions of `pick`."""
+    first = [each[0] if each else None for each in pick.actions]
+    rest = [list(each[1:]) for each in pick.actions]
+    columns: dict[str, tuple[str, list[Any]]] = {f"{key}-do": ("Do", first)}
     if any(rest):
         columns[f"{key}-more"] = ("More", rest)
     return {
         name: (
             cells,
-            st.column_config.ButtonColumn(title, on_click=pick.act_on_word, args=(key, name), key=name),
+            st.column_config.ButtonColumn(title, on_click=pick.act_on_button, args=(key, name), key=name),
         )
         for name, (title, cells) in columns.items()
     }

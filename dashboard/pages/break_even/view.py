@@ -31,7 +31,9 @@ def draw(view: View) -> Link:
         strategies(view)
         streamlit_parts.draw(
             parts,
-            picks={"break-even-all": Pick(lambda model: controls.change(focus=model), values="workload")},
+            picks={
+                content.EVERY_WORKLOAD: Pick(lambda model: controls.change(focus=model), values="workload")
+            },
             controls={
                 "break-even-curves": lambda: controls.segments("scale", "Scale", _SCALE_WORDS),
                 "break-even-table": _money,

@@ -85,7 +85,7 @@ def _quick(regressions: Sequence[RegressionState]) -> None:
                 _say(label, state, regressions)
 
 
-def words(each: inbox.ListedChange) -> tuple[str, ...]:
+def actions(each: inbox.ListedChange) -> tuple[str, ...]:
     """What can be done with a change in its row, the likeliest first; nothing by whoever may not."""
     bisect = (_BISECT,) if inbox.bisect_command(each.change) else ()
     if not person_here().may(Role.EDITOR) or not each.is_recorded:
@@ -97,21 +97,21 @@ def words(each: inbox.ListedChange) -> tuple[str, ...]:
     return (*(bisect if each.owners else ()), *_QUICK, *(() if each.owners else bisect))
 
 
-def ask(word: str, change_id: str) -> None:
-    """Callback: what was clicked in the row of a change is asked in a dialog over the list."""
-    st.session_state[_OF_ROW] = (word, change_id)
+def open_dialog(action: str, change_id: str) -> None:
+    """Callback: the action that was clicked in the row of a change opens its dialog over the list."""
+    st.session_state[_OF_ROW] = (action, change_id)
 
 
-def draw_asked(listed: Sequence[inbox.ListedChange]) -> None:
-    """The dialog over the list, where a word in one of its rows was clicked."""
-    word, change_id = st.session_state.get(_OF_ROW, ("", ""))
+def draw_dialog(listed: Sequence[inbox.ListedChange]) -> None:
+    """The dialog over the list, where an action in one of its rows was clicked."""
+    action, change_id = st.session_state.get(_OF_ROW, ("", ""))
     for each in listed:
         if each.change.change_id != change_id:
             continue
-        if word == _BISECT:
+        if action == _BISECT:
             _bisect(each)
         else:
-            _say(word, _QUICK[word][0], each.states)
+            _say(action, _QUICK[action][0], each.states)
 
 
 def _forget_row() -> None:

@@ -44,7 +44,7 @@ def draw(view: View) -> Link:
         picks=picks,
         below={content.inbox_key(view.link): lambda: _chosen(view, chosen)},
     )
-    triage_form.draw_asked(listed)
+    triage_form.draw_dialog(listed)
     if chosen:
         _ways_on(chosen[0].regression)
     return page.link
@@ -67,9 +67,9 @@ def _chosen_change(view: View, listed: Sequence[inbox.ListedChange]) -> Pick:
         values="change_id",
         clears=True,
         chosen=chosen,
-        words=[triage_form.words(each) for each in listed],
+        actions=[triage_form.actions(each) for each in listed],
         beside="owner",
-        say=triage_form.ask,
+        act_in_row=triage_form.open_dialog,
     )
 
 
