@@ -128,7 +128,7 @@ def test_a_change_is_answered_in_its_row_without_leaving_the_list(recorded: Reco
     (change,) = inbox.changes(recorded())
     test = opened(Link(page=Page.REGRESSIONS))
     (rows,) = (each.value for each in test.dataframe if "who" in each.value.columns)
-    words = rows.filter(regex="^changes-.*-(say|more)$").iloc[0].tolist()
+    words = rows.filter(regex="^changes-.*-(do|more)$").iloc[0].tolist()
     assert words[0] == "Take"
     assert list(words[1]) == ["Expected", "Close as fixed", "Bisect"]
     # What a click on a cell leaves behind: no test of Streamlit's own can click there.
@@ -142,7 +142,7 @@ def test_a_change_is_answered_in_its_row_without_leaving_the_list(recorded: Reco
     assert "triage-of-row" not in test.session_state, "asked once"
     assert test.query_params == {}
     (closed,) = inbox.changes(recorded())
-    assert triage_form.words(closed) == ("Take",)
+    assert triage_form.actions(closed) == ("Take",)
 
 
 def test_filters_and_states_choose_rows(recorded: Recorded) -> None:

@@ -38,7 +38,7 @@ def missing_rows(test: AppTest, content: Content) -> list[set[str]]:
             str(row[name])
             for name in frame.columns
             if name not in NOT_TEXT
-            and not name.endswith(("-say", "-more"))
+            and not name.endswith(("-do", "-more"))
             and not is_numeric_dtype(frame[name])
             and row[name]
             and not pd.isna(row[name])
