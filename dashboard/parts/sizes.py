@@ -23,9 +23,10 @@ from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import BY_COLUMN
 from compilewatch.db.metrics.case_modes import fastest
 from compilewatch.db.metrics.geomean import geomean
-from compilewatch.db.metrics.scaling import Case, Sweep, sweeps
+from compilewatch.db.metrics.scaling import RANKS, Case, Sweep, sweeps
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
+from compilewatch.db.verdicts.case_view import EFFICIENCY
 
 MOST_SWEEPS = 6
 MOST_PANELS = 6
@@ -41,6 +42,9 @@ _LOG_FROM = 4
 """Sizes that differ by this factor or more stand on a logarithmic axis."""
 _AIR = 1.12
 """What the axis of values has beyond them, as a factor."""
+_SCALING = TableColumn(
+    "Scaling efficiency", numeric=True, explained="Throughput over as many times that of one rank."
+)
 _OF_CASE = ("strategy", "rate", "speedup", "interval", "memory", "cost", "trials")
 # Of a panel, and of it without its axis and the room around.
 _HEIGHT_PX, _PLOT_PX = 280, 215
@@ -356,6 +360,13 @@ def _table(sweep: Sweep, key: str) -> tuple[Part, ...]:
         {"second": case["second"], "size": case["size"], **row_of(case, names=(*_OF_CASE, "workload"))}
         for case in ordered
     ]
+    scaling = RANKS in (sweep.size, sweep.second)
+    if scaling:
+        ranks, other = ("size", "second") if sweep.size == RANKS else ("second", "size")
+        of_one = {(case["strategy"], case[other]): case for case in ordered if case[ranks] == 1}
+        for row, case in zip(rows, ordered, strict=True):
+            beside = {"ranks": case[ranks], "one_rank": of_one.get((case["strategy"], case[other]))}
+            row["efficiency"] = EFFICIENCY.text(case | beside)
     sizes = {"second": sweep.second, "size": sweep.size} if sweep.second else {"size": sweep.size}
     columns = {
         **{
@@ -363,6 +374,7 @@ def _table(sweep: Sweep, key: str) -> tuple[Part, ...]:
             for name, word in sizes.items()
         },
         **{name: COLUMNS[name] for name in _OF_CASE},
+        **({"efficiency": _SCALING} if scaling else {}),
         "workload": parts.WORKLOAD,
     }
     return parts.table(

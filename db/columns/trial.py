@@ -104,6 +104,7 @@ TRIAL: tuple[Column, ...] = (
     _workload(Kind.TEXT, "dtype"),
     _workload(Kind.FLOAT, "items_per_iteration"),
     _workload(Kind.TEXT, "item"),
+    _workload(Kind.INTEGER, "ranks"),
     _workload(Kind.TEXT, "variant"),
     _text(
         column="workload_reason",

@@ -1,4 +1,6 @@
-"""Sweeps among the cases of a build: one workload at several batch sizes, sequence lengths or image sizes."""
+"""Sweeps among the cases of a build: one workload at several batch sizes, sequence lengths, image sizes or
+numbers of ranks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.throughput import items_of
 from compilewatch.db.records.strategies import EAGER
 
-BATCH_SIZE = "batch_size"
+BATCH_SIZE, RANKS = "batch_size", "ranks"
 # Of the eager beside a strategy: a column of a case, and the one that has the same of that eager.
 _BESIDE = {"throughput_per_s": "control_throughput_per_s", "peak_bytes": "control_peak_bytes"}
 _OF_PLACE = (
@@ -90,8 +92,8 @@ def _scales(cases: Sequence[Case]) -> bool:
 
 def _sizes(case: Mapping[str, Any]) -> dict[str, int]:
     shape = case["shape"] if isinstance(case["shape"], dict) else {}
-    batch = {} if pd.isna(case["batch_size"]) else {BATCH_SIZE: int(case["batch_size"])}
-    return {**batch, **{str(name): int(value) for name, value in shape.items()}}
+    labels = {name: int(case[name]) for name in (BATCH_SIZE, RANKS) if not pd.isna(case[name])}
+    return labels | {str(name): int(value) for name, value in shape.items()}
 
 
 def _family(name: str, sizes: Any, dtype: str) -> str:

@@ -99,6 +99,8 @@ class Workload(Record):
     """How many of `item` one iteration works off; null where throughput has no meaning or is unknown."""
     item: Name | None = None
     """What throughput counts: image, sequence, token; null where nothing is counted."""
+    ranks: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
+    """Processes of the process group that takes each step together; null where there is none."""
     variant: Name | None = None
     """Of one model: `float32`, `bf16`, `int8` or `fp8`; null where it has no variants."""
     reason: Text | None = None

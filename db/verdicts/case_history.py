@@ -195,7 +195,7 @@ def _like_the_newest(points: DataFrame) -> DataFrame:
     """The points that measured what the newest one does, whatever the version of the workload's code."""
     newest = points.iloc[-1]
     alike = points["strategy_id"] == newest["strategy_id"]
-    for name in ("task", "batch_size", "shape", "dtype"):
+    for name in ("task", "batch_size", "shape", "dtype", "ranks"):
         alike &= points[name].map(str) == str(newest[name])
     chosen: DataFrame = points[alike]
     return chosen

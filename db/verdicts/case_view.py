@@ -46,7 +46,7 @@ Case = Mapping[Any, Any]
 
 
 class Door(StrEnum):
-    """Where a row of a case is shown; the last five are the presets of `list cases`."""
+    """Where a row of a case is shown; the last six are the presets of `list cases`."""
 
     RUN = "run"
     RUN_NARROW = "run in 100 columns"
@@ -62,13 +62,14 @@ class Door(StrEnum):
     REGIONAL = "regional"
     STRATEGIES = "strategies"
     VARIANTS = "variants"
+    SCALING = "scaling"
 
 
 # 1. A row is the cells of its door.
 
 REFERENCE, FIRST_LOOK = "reference", "first look"
 """What stands for break-even of eager itself, and of a case of one trial, which decides nothing."""
-PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES, Door.VARIANTS)
+PRESETS = (Door.SCENARIO, Door.THROUGHPUT, Door.REGIONAL, Door.STRATEGIES, Door.VARIANTS, Door.SCALING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +129,13 @@ def with_peers(
     cases: Sequence[Case], changes: Mapping[str, str], notes: Callable[[Case], Sequence[str]]
 ) -> list[dict[str, Any]]:
     """`cases` with what others of their machine, build and workload say of them: `whole`, the case that
-    compiles as a whole what this compiles by regions, `default`, that of the strategy default, and `float32`,
-    that of a variant's model in float32 with the same strategy. `changes` by strategy id and `notes` become
-    columns.
+    compiles as a whole what this compiles by regions, `default`, that of the strategy default, `float32`,
+    that of a variant's model in float32 with the same strategy, `one_rank`, that of one rank. `changes` by
+    strategy id and `notes` become columns.
     """
     known = {(*_place(case), case["strategy"]): case for case in cases}
     in_float32 = {_variant_of(case, _FLOAT32): case for case in cases if case["variant"] == _FLOAT32}
+    of_one_rank = {_without_ranks(case): case for case in cases if plain(case["ranks"]) == 1}
     return [
         {
             **case,
@@ -142,6 +144,7 @@ def with_peers(
             "whole": _peer(known, case, case["strategy"].replace("+regional", "")),
             "default": _peer(known, case, "default"),
             "float32": in_float32.get(_variant_of(case, _FLOAT32)),
+            "one_rank": of_one_rank.get(_without_ranks(case)),
         }
         for case in cases
     ]
@@ -157,6 +160,17 @@ def _variant_of(case: Case, variant: str) -> tuple[Any, ...]:
     return case["machine_id"], case["build_id"], name, case["strategy"]
 
 
+_BUT_RANKS = (
+    *("machine_id", "build_id", "strategy_id", "workload_version", "task", "batch_size", "shape", "dtype"),
+    "variant",
+)
+
+
+def _without_ranks(case: Case) -> tuple[str, ...]:
+    """What cases of one workload share whatever the number of ranks; each rank has a batch of its own."""
+    return tuple(str(plain(case[name])) for name in _BUT_RANKS)
+
+
 def reasons_of(cases: Iterable[Case]) -> list[str]:
     """Why the workloads and strategies of `cases` are set up so, where people said it, each once."""
     rows = list(cases)
@@ -170,6 +184,8 @@ def rows_of_door(cases: Iterable[Case], door: Door) -> list[Case]:
         return [case for case in cases if case["whole"] is not None]
     if door is Door.VARIANTS:
         return [case for case in cases if plain(case["variant"]) is not None]
+    if door is Door.SCALING:
+        return [case for case in cases if plain(case["ranks"]) is not None]
     if door in (Door.THROUGHPUT, Door.STRATEGIES):
         return [case for case in cases if not _is_eager(case)]
     return list(cases)
@@ -361,7 +377,7 @@ def _ends_text(case: Case) -> str:
 
 def quotient(own: Case, other: Case, *names: str) -> tuple[float, float, float] | None:
     """The figure `names[0]` of `own` over that of `other`, and the ends of its 95 % interval, NaN where
-    either has none; `names[1:]` are the ends of each. None where a figure is missing or 0.
+    either has none; `names[1:]` are the ends of each, where known. None where a figure is missing or 0.
 
     The ends are those of a difference of logarithms by MOVER (Zou and Donner 2008, Construction of confidence
     limits about effect measures: a general approach, Statistics in Medicine 27(10), 1693 to 1702).
@@ -370,7 +386,7 @@ def quotient(own: Case, other: Case, *names: str) -> tuple[float, float, float] 
     if not of_own[0] or not of_other[0]:
         return None
     known: float = of_own[0] / of_other[0]
-    if not all((*of_own, *of_other)):
+    if len(names) == 1 or not all((*of_own, *of_other)):
         return known, math.nan, math.nan
     sides = ([math.log(each) for each in side] for side in (of_own, of_other))
     (at, low, high), (by, by_low, by_high) = sides
@@ -425,6 +441,38 @@ def _gain_ends(case: Case) -> list[float] | None:
 def _gain_text(case: Case) -> str:
     ends = _gain_ends(case)
     return ratio(_gain_value(case)) + (f" [{interval(ends[0], ends[1], ratio)}]" if ends else "")
+
+
+_RATES_OF = ("throughput_per_s", "throughput_low_per_s", "throughput_high_per_s")
+
+
+def _efficiency(case: Case, *names: str) -> list[float] | None:
+    """A throughput over as many times that of one rank, with its interval; None for one rank itself."""
+    base, ranks = case["one_rank"], plain(case["ranks"])
+    known = None if base is None or ranks == 1 else quotient(case, base, *names)
+    return known and [each / ranks for each in known]
+
+
+def _efficiency_of(name: str, heading: str, *names: str) -> tuple[Cell, Cell]:
+    """Its value and its interval, the latter in the text of the former too."""
+
+    def ends(case: Case) -> list[float] | None:
+        known = _efficiency(case, *names)
+        return None if known is None or math.isnan(known[1]) else known[1:]
+
+    def value(case: Case) -> float | None:
+        known = _efficiency(case, *names)
+        return None if known is None else known[0]
+
+    def text(case: Case) -> str:
+        own = ends(case)
+        beside = f" [{interval(own[0], own[1], percent)}]" if own else ""
+        return percent(value(case)) + beside
+
+    return (
+        Cell(name=name, heading=heading, value=value, text=text),
+        Cell(name=f"{name}_interval", heading="95 % interval", value=ends, text=lambda case: f"{ends(case)}"),
+    )
 
 
 def _memory_value(case: Case) -> float | None:
@@ -601,6 +649,12 @@ _RUN = (
     _named("graph_breaks", "breaks"),
 )
 _THROUGHPUTS, _BREAK_EVEN = _RUN[1], _RUN[-3]
+EFFICIENCY, _EFFICIENCY_ENDS = _efficiency_of("scaling_efficiency", "efficiency [95 %]", *_RATES_OF)
+"""Of a case with its `one_rank` beside it: throughput over as many times that of one rank."""
+_OF_EAGER = ("control_scaling_efficiency", "eager's efficiency", "control_throughput_per_s")
+_EAGER_EFFICIENCY = replace(
+    _efficiency_of(*_OF_EAGER)[0], text=_of_compiled(_efficiency_of(*_OF_EAGER)[0].text)
+)
 _DECIDING = ("latency_ns", "control_latency_ns", "speedup", "compile_cost_ns", "break_even_steps")
 
 # 6. The doors.
@@ -749,6 +803,22 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
             text=lambda case: percent(_plain(case["float32_error"])),
         ),
         _named("numerics", "compiled / eager", "numerics_status"),
+        _NOTES,
+    ),
+    Door.SCALING: (
+        _WORKLOAD,
+        _STRATEGY,
+        _COLUMNS["ranks"],
+        _named("throughput_per_s", "throughput of all"),
+        EFFICIENCY,
+        _EFFICIENCY_ENDS,
+        Cell(
+            name="control_throughput_per_s",
+            heading="eager beside it",
+            value=_value("control_throughput_per_s"),
+            text=_of_compiled(_eager_throughput),
+        ),
+        _EAGER_EFFICIENCY,
         _NOTES,
     ),
     Door.STRATEGIES: (

@@ -77,8 +77,9 @@ class WorkloadDefinition:
     `target` is the "module:function" that builds it; it is called with `batch_size`, every entry of `shape`
     and `kwargs`, and with `device` and `dtype`, as far as it declares them. `items_per_iteration` counts
     `item`s (images, sequences, tokens) in one iteration; None stands for `count_items`, or the batch size
-    without it, of each rank. `regions` are classes of repeated blocks in place of the builder's own.
-    `packages` are modules it imports besides torch. `path` holds directories for the worker's `sys.path`.
+    without it, or else a step, of each rank. `regions` are classes of repeated blocks in place of the
+    builder's own. `packages` are modules it imports besides torch. `path` holds directories for the
+    worker's `sys.path`.
     """
 
     name: str
@@ -92,8 +93,8 @@ class WorkloadDefinition:
     items_per_iteration: float | None = None
     count_items: Callable[[WorkloadDefinition], float] | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    ranks: int = 1
-    """Processes that take each step together, in one process group."""
+    ranks: int | None = None
+    """Processes of the process group that takes each step together; None where there is none."""
     regions: tuple[str, ...] = ()
     has_regions: bool = True
     """Whether the model has repeated blocks, so that compiling them one by one means something."""
@@ -110,15 +111,13 @@ class WorkloadDefinition:
 
     @property
     def version(self) -> str:
-        """First 8 hex digits of the SHA-256 of the builder's source (`source_of`), its name, `kwargs`,
-        `regions` and, where there are several, `ranks`.
+        """First 8 hex digits of the SHA-256 of the builder's source (`source_of`), its name, `kwargs`
+        and `regions`.
 
-        Batch size, shape and dtype are fields of the record of their own, so they are left out.
+        Batch size, shape, dtype and ranks are fields of the record of their own, so they are left out.
         Raises ConfigError when a module of it cannot be found or read.
         """
         parts = [self.target, dict(self.kwargs), *([list(self.regions)] if self.regions else [])]
-        if self.ranks > 1:
-            parts.append({"ranks": self.ranks})
         call = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(call.encode())
         digest.update(source_of(self.target, self.path))
@@ -126,10 +125,12 @@ class WorkloadDefinition:
 
     def record(self) -> Workload:
         """The workload as a trial record names it."""
-        items = self.items_per_iteration
+        items, item = self.items_per_iteration, self.item
         if items is None:
             items = self.batch_size if self.count_items is None else self.count_items(self)
-            items = None if items is None else items * self.ranks
+            if items is None and self.ranks is not None:
+                items, item = 1, "step"
+            items = None if items is None else items * (self.ranks or 1)
         return Workload(
             name=self.name,
             version=self.version,
@@ -138,7 +139,8 @@ class WorkloadDefinition:
             shape=dict(self.shape),
             dtype=self.dtype,
             items_per_iteration=items,
-            item=self.item,
+            item=item,
+            ranks=self.ranks,
             variant=self.variant,
             reason=self.reason,
         )

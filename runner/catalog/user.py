@@ -86,7 +86,6 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         task=entry.task or base.task,
         item=entry.item or base.item,
         kwargs={**base.kwargs, **entry.kwargs},
-        ranks=entry.ranks,
         regions=entry.regions,
         reason=entry.reason,
         has_regions=base.has_regions or bool(entry.regions),
@@ -100,19 +99,25 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
     dtypes = entry.dtype if isinstance(entry.dtype, tuple) else (entry.dtype,)
     sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
     listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
+    ranks = entry.ranks if isinstance(entry.ranks, tuple) else (entry.ranks,)
     variants = entry.variants or (None,)
-    number = math.prod(map(len, (batch_sizes, dtypes, variants, *listed.values())))
+    number = math.prod(map(len, (batch_sizes, ranks, dtypes, variants, *listed.values())))
     settings.limits.require("sweeps", number)
     definitions = []
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
-    for batch_size, point, dtype, variant in itertools.product(batch_sizes, points, dtypes, variants):
+    combinations = itertools.product(batch_sizes, points, ranks, dtypes, variants)
+    for batch_size, point, of, dtype, variant in combinations:
         name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
         name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
+        name += f"-r{of}" if len(ranks) > 1 else ""
         name += f"-{dtype}" if len(dtypes) > 1 else ""
         name += f"-{variant}" if variant else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
-        sized = dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
-        items = _items(entry, sized, is_swept=len(batch_sizes) > 1 or bool(listed))
+        sized = dataclasses.replace(
+            base, name=name, batch_size=batch_size or base.batch_size, shape=shape, ranks=of
+        )
+        is_swept = len(batch_sizes) > 1 or len(ranks) > 1 or bool(listed)
+        items = _items(entry, sized, is_swept=is_swept)
         of_variant = _DTYPES.get(variant or "", dtype or base.dtype)
         definitions.append(
             dataclasses.replace(sized, dtype=of_variant, variant=variant, items_per_iteration=items)
@@ -127,7 +132,7 @@ def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool
         if sized.count_items is not None or sized.item.removesuffix("s") != "token":
             return None
         if "sequence_length" in sized.shape:
-            return sequence_tokens(sized) * sized.ranks
+            return sequence_tokens(sized) * (sized.ranks or 1)
         raise ConfigError(
             f"How many tokens one iteration of [[workload]] {entry.name!r} works off is not known.",
             'Name sizes that multiply to it, such as items_per_iteration = ["batch_size"], or give a number.',
@@ -141,7 +146,7 @@ def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool
                 f"items_per_iteration of [[workload]] {entry.name!r} names {unknown or 'nothing'}.",
                 f"Its sizes are {known}." if known else "Give a number.",
             )
-        return math.prod(filter(None, factors)) * sized.ranks
+        return math.prod(filter(None, factors)) * (sized.ranks or 1)
     if is_swept:
         raise ConfigError(
             f"items_per_iteration of [[workload]] {entry.name!r} is one number, and its sizes are lists.",

@@ -54,7 +54,7 @@ from compilewatch.runner.config.sections import (
 )
 from compilewatch.runner.worker.host.affinity import step_threads
 
-MOST_RANKS = 64
+Ranks = Annotated[int, Field(ge=1, le=64)]
 
 
 class RunSettings(SamplingSettings):
@@ -110,7 +110,7 @@ class WorkloadSettings(Closed):
     """`[[workload]]`: a model or function of your own, or another size of a built-in one.
 
     `target` is "module:function" (a file beside the configuration) or the name of a built-in workload. A
-    list as `batch_size`, as `dtype` or as an entry of `shape` makes one workload of each value.
+    list as `batch_size`, `dtype`, `ranks` or an entry of `shape` makes one workload of each value.
     """
 
     name: ShortName
@@ -130,8 +130,8 @@ class WorkloadSettings(Closed):
     tokens times `sequence_length` of shape
     """
     kwargs: dict[str, Any] = Field(default={})
-    ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = 1
-    """processes that take each step together, as DDP and FSDP do"""
+    ranks: Ranks | Annotated[tuple[Ranks, ...], Field(min_length=1)] | None = None
+    """processes of a process group that take each step together, as DDP and FSDP do, or a list"""
     regions: tuple[str, ...] = ()
     """classes of the repeated blocks of +regional; unset: found by themselves"""
     path: tuple[str, ...] = ()

@@ -12,8 +12,10 @@ _WORDS = 64
 """Of NVML's mask: more CPUs than any host has."""
 
 
-def rank_devices(device: str, ranks: int) -> list[str]:
-    """The device of each rank: the same CPU for all, or as many GPUs from "cuda:N" on."""
+def rank_devices(device: str, ranks: int | None) -> list[str]:
+    """The device of each rank: the same CPU for all, or as many GPUs from "cuda:N" on; one without ranks."""
+    if ranks is None:
+        return [device]
     kind, _, number = device.partition(":")
     return (
         [device] * ranks if kind == "cpu" else [f"{kind}:{int(number or 0) + rank}" for rank in range(ranks)]

@@ -22,6 +22,7 @@ from compilewatch.db.records.fields import Closed, Identifier
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
+from compilewatch.db.units import plural
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
 from compilewatch.runner.plan.cancellation import check_cancelled
@@ -227,8 +228,8 @@ def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
         return "the model has no repeated blocks to compile one by one"
     if strategy.kind not in (StrategyKind.EXPORT, StrategyKind.AOT_PACKAGE):
         return None
-    if definition.ranks > 1:
-        return "an exported program is for one process, and this takes several"
+    if definition.ranks is not None:
+        return "an exported program is for one process, and this takes a process group"
     if definition.task is not Task.INFERENCE and not strategy.fullgraph:
         return "only a model in inference is exported"
     several = "an exported program is for one batch, and this goes through several"
@@ -256,7 +257,7 @@ def case_spec(
 ) -> dict[str, Any]:
     """One case and its settings as the scripts have it that run it without compilewatch.
 
-    Raises ConfigError for a workload of several ranks.
+    Raises ConfigError for a workload of ranks.
     """
     require_one_rank(definition, "A script")
     workload = workload_spec(definition).model_dump(mode="json")
@@ -272,10 +273,10 @@ def case_spec(
 
 
 def require_one_rank(definition: WorkloadDefinition, what: str) -> None:
-    """Raises ConfigError for a workload of several ranks, which `what` does not start."""
-    if definition.ranks > 1:
+    """Raises ConfigError for a workload of ranks, whose process group `what` does not start."""
+    if definition.ranks is not None:
         raise ConfigError(
-            f"{what} runs in one process, and {definition.name} takes {definition.ranks} ranks.",
+            f"{what} runs in one process, and {definition.name} takes {plural(definition.ranks, 'rank')}.",
             f"Measure it: `compilewatch run --workload {definition.name}`.",
         )
 
@@ -286,7 +287,6 @@ def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
         **definition.record().model_dump(),
         target=definition.target,
         kwargs=dict(definition.kwargs),
-        ranks=definition.ranks,
         regions=definition.regions,
         path=definition.path,
         task_is_open=definition.task_is_open,

@@ -43,7 +43,6 @@ class WorkloadSpec(Workload):
 
     target: str
     kwargs: dict[str, Any] = Field(default={})
-    ranks: int = 1
     regions: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     task_is_open: bool = False

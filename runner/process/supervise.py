@@ -160,7 +160,7 @@ def _bisected(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int
         return trial
     if trial.strategy.kind is not StrategyKind.COMPILE or trial.strategy.backend not in (None, "inductor"):
         return trial
-    if attempt.spec.workload.ranks > 1:
+    if attempt.spec.workload.ranks is not None:
         # An attempt that fails on one rank leaves the others in a collective.
         return trial
     attempt.on_phase(f"bisection, at most {duration(int(budget_s * 1e9))}")
@@ -212,7 +212,7 @@ def _profiled(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int
 
 def _trained(trial: Trial, attempt: Attempt, scratch: Path, locks: Sequence[int]) -> Trial:
     """`trial` with its losses beside eager's; a trial that compiles no training has none."""
-    if trial.strategy.kind is not StrategyKind.COMPILE or attempt.spec.workload.ranks > 1:
+    if trial.strategy.kind is not StrategyKind.COMPILE or attempt.spec.workload.ranks is not None:
         return trial
     if trial.workload.task is not Task.TRAINING:
         _LOG.warning("%s is no training: it has no losses to compare", trial.workload.name)

@@ -97,7 +97,7 @@ def _first_call(
     log = listening.enter_context(collect_log())
     tunings = listening.enter_context(collect_autotuning())
     listening.enter_context(watch_partitions(partitions.note))
-    if progress.ranks.are_several:
+    if progress.ranks.are_grouped:
         listening.enter_context(progress.ranks.listening(log))
     compile_peak = memory.CompilePeak(device)
     clock = phases.PhaseClock(time.monotonic_ns)

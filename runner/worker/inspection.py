@@ -50,8 +50,8 @@ def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) 
         with_compile=None if compiled is None else compiled.peak_bytes,
         peak_rss=max((peak for peak in peaks if peak is not None), default=None),
         growth=timed.growth,
-        # Of several ranks nothing: a backward pass alone would wait for the others for ever.
-        saved={} if progress.ranks.are_several else _held_of(progress, held),
+        # Of ranks nothing: a backward pass alone would wait for the others for ever.
+        saved={} if progress.ranks.are_grouped else _held_of(progress, held),
     )
     if compiled is not None:
         _check_numerics(progress, control, subject)
@@ -71,9 +71,9 @@ def _come_to_length(progress: Progress, timed: Timed, subject: Variant) -> None:
 
 def _check_numerics(progress: Progress, control: Variant, subject: Variant) -> None:
     record, spec = progress.record, progress.spec
-    if progress.ranks.are_several:
+    if progress.ranks.are_grouped:
         # The check calls models in ways of its own, which the other ranks would not take with it.
-        record.numerics = {"status": "not_checked", "reason": "several ranks"}
+        record.numerics = {"status": "not_checked", "reason": "steps of a process group"}
         return
     progress.enter("numerics")
     record.numerics, wrong = numerics.check(
@@ -102,11 +102,11 @@ def _waiting(
     progress: Progress, timed: Timed, sides: dict[str, tuple[Side | None, Variant]]
 ) -> dict[str, float]:
     """Of each side by its prefix in the record how long an iteration takes and how much of it waits for
-    batches: medians; nothing where the deadline leaves no time, and of several ranks.
+    batches: medians; nothing where the deadline leaves no time, and of ranks.
     """
     found: dict[str, float] = {}
     needed_ns = sum(side.latency_ns() for side in timed.sides.in_order)
-    if progress.ranks.are_several or not progress.deadline.leaves(_ITERATIONS * needed_ns):
+    if progress.ranks.are_grouped or not progress.deadline.leaves(_ITERATIONS * needed_ns):
         return found
     for prefix, (side, variant) in sides.items():
         if side is not None:
@@ -134,11 +134,11 @@ def _peak_of(
 
 def _compiled_shares(progress: Progress, timed: Timed, subject: Variant) -> dict[str, float | None]:
     """How much of a step runs compiled, at the length that was timed: a later call may be one too many. Of
-    several ranks, and where time is short, it stays unknown.
+    ranks, and where time is short, it stays unknown.
     """
     sides, control = timed.sides, timed.sides.control
     needed_ns = sum((timed.untimed_calls + _STEPS) * side.latency_ns() for side in sides.in_order)
-    if control is None or progress.ranks.are_several or not progress.deadline.leaves(needed_ns):
+    if control is None or progress.ranks.are_grouped or not progress.deadline.leaves(needed_ns):
         return {}
     _come_to_length(progress, timed, subject)
     try:

@@ -69,7 +69,7 @@ class Progress:
         """What puts back the state of one side; None where no call changes it. An optimizer's moments stay,
         and the weights that it writes: they change no length.
         """
-        if self.ranks.are_several or not (self.found.changes or built.reset is not None):
+        if self.ranks.are_grouped or not (self.found.changes or built.reset is not None):
             return None
 
         def restore() -> None:

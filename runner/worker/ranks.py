@@ -1,4 +1,4 @@
-"""Workloads of several ranks: the measured process is rank 0, and the others take every step that it takes.
+"""Workloads of ranks: the measured process is rank 0, and the others take every step that it takes.
 
 Rank 0 alone times and decides; it tells the others by one byte a step which side's comes next. Each rank
 notes what was compiled at which of its steps, since one that compiles lets the others wait in a collective.
@@ -58,6 +58,11 @@ _OTHER_END = "Connection closed by peer"
 _MAIN = Path(__file__).with_name("main.py")
 
 
+def _number(spec: Specification) -> int:
+    """How many take each step together."""
+    return spec.workload.ranks or 1
+
+
 def device_of(spec: Specification, rank: int) -> torch.device:
     """The CPU that all ranks share, or the GPU that many places after the measured one.
 
@@ -66,10 +71,10 @@ def device_of(spec: Specification, rank: int) -> torch.device:
     device = torch.device(spec.device)
     if device.type == "cpu":
         return device
-    last = (device.index or 0) + spec.workload.ranks
+    last = (device.index or 0) + _number(spec)
     if torch.cuda.device_count() < last:
         raise WorkloadError(
-            f"{spec.workload.ranks} ranks from {device} on need {last} GPUs; "
+            f"{_number(spec)} ranks from {device} on need {last} GPUs; "
             f"{torch.cuda.device_count()} are visible."
         )
     return torch.device(device.type, (device.index or 0) + rank)
@@ -77,7 +82,7 @@ def device_of(spec: Specification, rank: int) -> torch.device:
 
 def threads_of(spec: Specification) -> int:
     """Those of one rank: all of them share the threads of the trial."""
-    return max(1, spec.threads // spec.workload.ranks)
+    return max(1, spec.threads // _number(spec))
 
 
 def _join(spec: Specification, rank: int, meeting: str) -> None:
@@ -88,7 +93,7 @@ def _join(spec: Specification, rank: int, meeting: str) -> None:
         "nccl" if device.type == "cuda" else "gloo",
         init_method=f"file://{meeting}",
         rank=rank,
-        world_size=spec.workload.ranks,
+        world_size=_number(spec),
         timeout=timedelta(seconds=spec.timeout_s or _TIMEOUT_S),
     )
 
@@ -144,8 +149,8 @@ class Steps:
 
 
 class Ranks:
-    """The ranks of a workload as rank 0 sees them; one alone until the others are started. They end with the
-    process that started them.
+    """The ranks of a workload as rank 0 sees them; none until it starts the others, which may be none, and
+    joins their process group. They end with the process that started them.
     """
 
     def __init__(self) -> None:
@@ -155,9 +160,9 @@ class Ranks:
         self._folder = ""
 
     @property
-    def are_several(self) -> bool:
-        """Whether others take each step too."""
-        return bool(self._processes)
+    def are_grouped(self) -> bool:
+        """Whether each step is one of a process group, if only of one rank."""
+        return bool(self._folder)
 
     def start(self, spec: Specification) -> None:
         """Start the others and meet them. Raises RankFailedError where one does not come, WorkloadError where
@@ -165,13 +170,13 @@ class Ranks:
         """
         self._folder = tempfile.mkdtemp(prefix="ranks-")
         meeting = str(Path(self._folder) / "meeting")
-        device_of(spec, spec.workload.ranks - 1)
-        for rank in range(1, spec.workload.ranks):
+        device_of(spec, _number(spec) - 1)
+        for rank in range(1, _number(spec)):
             ours, theirs = os.pipe()
             # Its OpenMP binds its threads to cores of its own, where all share those of the host. One of a
             # GPU finds its core itself.
             on_cpu = spec.device == "cpu"
-            binding = affinity.binding_to(affinity.share_of(rank, spec.workload.ranks)) if on_cpu else {}
+            binding = affinity.binding_to(affinity.share_of(rank, _number(spec))) if on_cpu else {}
             process = subprocess.Popen(
                 [sys.executable, "-I", str(_MAIN), str(theirs)],
                 stdin=subprocess.PIPE,
@@ -214,8 +219,8 @@ class Ranks:
             yield
 
     def led(self, variant: Variant, *, is_compiled: bool) -> Variant:
-        """`variant`, whose every iteration the others take too where there are any."""
-        if not self.are_several:
+        """`variant`, whose every iteration the others take too where there is a process group."""
+        if not self.are_grouped:
             return variant
         # Both sides are counted, so that it costs them the same.
         variant = (self._steps if is_compiled else Steps()).counted(variant)
@@ -233,11 +238,11 @@ class Ranks:
         return replace(variant, one_batch=one_batch, step=iteration(variant.built, one_batch))
 
     def facts(self, *, on_cpu: bool) -> list[dict[str, Any]]:
-        """`RankFacts` of each of several; the others end with it. Raises RankFailedError where one failed by
+        """`RankFacts` of each; the others end with it. Raises RankFailedError where one failed by
         itself.
         """
         own = self._steps.facts(0, on_cpu=on_cpu)
-        return [own, *self._last_words()] if self.are_several else []
+        return [own, *self._last_words()] if self.are_grouped else []
 
     def _last_words(self) -> list[dict[str, Any]]:
         ends = time.monotonic() + _ENDING_S
@@ -249,8 +254,8 @@ class Ranks:
             _last_word(process, pipe, ends)
             for process, pipe in zip(self._processes, self._pipes, strict=True)
         ]
-        self._processes, self._pipes = [], []
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._processes, self._pipes, self._folder = [], [], ""
         for rank, record in enumerate(records, 1):
             if record.failure is not None and _OTHER_END not in record.failure.message:
                 message = f"Rank {rank}: {record.failure.message}"

@@ -80,7 +80,7 @@ class Session:
         progress = self._progress
         spec, tried_ns = progress.spec, min(_ASKED_NS, 2 * progress.since_ns("warmup"))
         is_crash = kind_of(error, progress.channel.phase, ours=is_ours(error)) == "crash"
-        if not is_crash or spec.workload.ranks > 1 or not progress.deadline.leaves(tried_ns):
+        if not is_crash or spec.workload.ranks is not None or not progress.deadline.leaves(tried_ns):
             return
         numerics.seed_all(spec.seed)
         builder = loading.import_builder(spec.workload.target, spec.workload.path)

@@ -90,7 +90,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
     """Libraries, model and first eager result."""
     spec, ranks, is_eager = progress.spec, progress.ranks, progress.is_eager
     workload = spec.workload
-    if workload.ranks > 1:
+    if workload.ranks is not None:
         with progress.own_time():
             ranks.start(spec)
     with progress.phase("import_libraries", "import_libraries_ns"):
@@ -108,7 +108,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
         # Where memory does not suffice both sides share the model.
         copies = _COPIES_OF_TRAINING if built.task == TRAINING else 2
         needs_own = (
-            not ranks.are_several
+            not ranks.are_grouped
             and compiling.needs_own_model(built, spec.strategy)
             and memory.suffices_for(control, progress.device, copies)
         )
@@ -116,7 +116,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
     with progress.own_time():
         progress.states.append(State(built))
         before = progress.states[0].census()
-        if ranks.are_several and not is_eager:
+        if ranks.are_grouped and not is_eager:
             # What holds a process group cannot be copied.
             numerics.seed_all(spec.seed)
             again = loading.build_workload(builder, workload, progress.device)
@@ -125,10 +125,10 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
     control, target, first = _first_eager(progress, control, target)
     with progress.own_time():
         note_own_settings(spec, progress.channel)
-        if spec.purpose == "measure" and not ranks.are_several:
+        if spec.purpose == "measure" and not ranks.are_grouped:
             _look_at_state(progress, timers, control, before)
         if not is_eager:
-            if not ranks.are_several:
+            if not ranks.are_grouped:
                 target = _parted(progress, control, target, has_own_model=needs_own)
             _make_room(control)
     progress.resets += [
@@ -145,7 +145,7 @@ def _first_eager(
     try:
         first = _first_call(progress, control)
     except RuntimeError as error:
-        if progress.ranks.are_several or built.task == TRAINING or _NO_GRADIENT not in str(error):
+        if progress.ranks.are_grouped or built.task == TRAINING or _NO_GRADIENT not in str(error):
             raise
         tried_ns = time.monotonic_ns() - started
         progress.states[0].restore()

@@ -25,6 +25,7 @@ QUESTIONS: tuple[tuple[str, Page, str], ...] = (
     ("What does it save in money?", Page.BREAK_EVEN, "break-even --price-per-hour 2"),
     ("When is eager better, as for one call or a small model?", Page.BREAK_EVEN, "break-even --steps 1"),
     ("What do batch size and sequence length change?", Page.SIZES, "largest-batch encoder"),
+    ("How does training scale over several GPUs?", Page.SIZES, "list cases --preset scaling"),
     ("Which machine, at which price?", Page.MACHINES, "compare machine=A machine=B --price A=2 --price B=4"),
     ("Why is the first call slow?", Page.COLD_START, "show TRIAL"),
     ("Does compiling only repeated blocks help?", Page.COLD_START, "list cases --preset regional"),

@@ -215,6 +215,7 @@ def environment_pairs(trial: Trial) -> dict[str, str | None]:
         "Batch size": units.count(trial.workload.batch_size),
         "Shape": ", ".join(f"{name} {size}" for name, size in trial.workload.shape.items()) or None,
         "dtype": trial.workload.dtype,
+        "Ranks": units.count(trial.workload.ranks),
         "Source": f"{trial.source.kind.value}, {trial.source.name}",
     }
     return {name: text for name, text in pairs.items() if text not in (None, "", units.MISSING)}

@@ -260,7 +260,7 @@ def _require_training(plan: Plan, losses: int | None) -> None:
     if losses is not None and not any(
         (spec.workload.task is Task.TRAINING or spec.workload.task_is_open)
         and spec.strategy.kind is StrategyKind.COMPILE
-        and spec.workload.ranks == 1
+        and spec.workload.ranks is None
         for spec in plan.trials
     ):
         raise ConfigError(

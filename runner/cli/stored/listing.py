@@ -125,6 +125,7 @@ class Preset(StrEnum):
     REGIONAL = Door.REGIONAL.value
     STRATEGIES = Door.STRATEGIES.value
     VARIANTS = Door.VARIANTS.value
+    SCALING = Door.SCALING.value
 
 
 _NEWEST_TRIALS = 50
@@ -221,8 +222,8 @@ def list_(
 
     trials shows the newest 50, with the ids that `compilewatch show` takes; --run, --workload and --json show
     all. cases has each case of each build with its figures over all its trials, columns by name or by preset:
-    scenario, throughput, regional, strategies, variants. Of a fleet: its workers, and the launches that bring
-    them.
+    scenario, throughput, regional, strategies, variants, scaling. Of a fleet: its workers, and the launches
+    that bring them.
     Example: compilewatch list cases --preset scenario
     """
     named = Filters(runs=only(run), workloads=tuple(workload or ()))

@@ -41,8 +41,8 @@ class Workload:
     path: tuple[str, ...] = ()
     task_is_open: bool = False
     """Whether what the builder returns decides the task; `task` is then a guess."""
-    ranks: int = 1
-    """Processes that take each step together."""
+    ranks: int | None = None
+    """Processes of the process group that takes each step together; None where there is none."""
     variant: str | None = None
     """Of one model: `float32`, `bf16`, `int8` or `fp8`; None where it has no variants."""
 

@@ -11,6 +11,7 @@ from compilewatch.dashboard.parts.parts import Chart, Folded, Group, Lines, Tabl
 from compilewatch.dashboard.parts.sizes import apart
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import MISSING
 from tests.builders import MS, SECOND, make_memory, make_trial, make_workload
 from tests.dashboard.conftest import Store, opened, texts
 
@@ -156,3 +157,28 @@ def test_labels_keep_apart_and_on_the_panel() -> None:
     assert apart([10, 12, 100], 15) == [10, 25, 100]
     assert apart([214, 213, 50], 15) == [215, 200, 50]
     assert apart([], 15) == []
+
+
+def test_over_ranks_the_table_has_the_scaling_efficiency(store: Store) -> None:
+    store(
+        [
+            make_trial(
+                workload=make_workload(
+                    f"ddp-r{ranks}", version="1", batch_size=4, ranks=ranks, items_per_iteration=4.0 * ranks
+                ),
+                trial_id=f"{ranks}-{nth}",
+                latency_ns=MS * (1.25 if ranks == 2 else 1) * (1 + 0.001 * nth),
+                control_latency_ns=2 * MS * ranks,
+                seed=nth,
+            )
+            for ranks in (1, 2)
+            for nth in range(3)
+        ]
+    )
+    (folded,) = (part for column in group().columns for part in column if isinstance(part, Folded))
+    (table,) = folded.parts
+    assert isinstance(table, Table)
+    rows = {(row["size"], row["strategy"]): row["efficiency"] for row in table.frame.to_dict("records")}
+    assert rows[2, "default"].startswith("80.0 % [")
+    assert rows[2, "eager"] == "50.0 %"
+    assert rows[1, "default"] == MISSING

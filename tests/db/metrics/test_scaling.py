@@ -91,6 +91,16 @@ def test_a_sweep_over_batch_and_dtype_is_one_of_each_dtype() -> None:
     ]
 
 
+def test_ranks_are_a_size_too() -> None:
+    rows = [
+        trial(f"ddp-r{ranks}", ranks=ranks, items_per_iteration=8.0 * ranks, latency_ns=1e6)
+        for ranks in (1, 2)
+    ]
+    (sweep,) = found(*rows)
+    assert (sweep.workload, sweep.size, sweep.sizes) == ("ddp", "ranks", (1, 2))
+    assert sweep.held == {"batch_size": 8, "sequence_length": 128}
+
+
 def test_eager_beside_a_strategy_stands_where_it_has_no_process_of_its_own() -> None:
     rows = [
         trial(

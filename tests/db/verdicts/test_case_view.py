@@ -56,6 +56,35 @@ def test_whole_and_regional_compilation_stand_in_one_row() -> None:
     assert (values["whole_speedup"], values["speedup"]) == (1.6, 1.5)
 
 
+def test_ranks_are_set_against_one_rank_of_the_same_workload() -> None:
+    def of(ranks: int, rates: tuple[float, float, float], **more: Any) -> dict[str, Any]:
+        ends = ("throughput_per_s", "throughput_low_per_s", "throughput_high_per_s")
+        return {
+            **_case("default", (1.0, 0.9, 1.1), 10e9),
+            **dict(zip(ends, rates, strict=True)),
+            **{"workload": f"ddp-r{ranks}", "workload_version": "v1", "ranks": ranks, "batch_size": 8},
+            **more,
+        }
+
+    cases = [
+        of(1, (100.0, 90.0, 111.0), control_throughput_per_s=80.0),
+        of(4, (300.0, 280.0, 320.0), control_throughput_per_s=160.0),
+        of(2, (150.0, 140.0, 160.0), batch_size=16),
+        _case("default", (1.6, 1.5, 1.7), 40e9),
+    ]
+    one, four, alone = (
+        case_view(row, DOORS[Door.SCALING])
+        for row in rows_of_door(with_peers(cases, {}, lambda _: ()), Door.SCALING)
+    )
+    assert (four["ranks"], four["scaling_efficiency"]) == (4, 0.75)
+    # By hand: ln(300 / 280) = .06899 and ln(111 / 100) = .10436 below, ln(320 / 300) = .06454 and
+    # ln(100 / 90) = .10536 above: .75 * exp(-.12510) and .75 * exp(.12356).
+    assert four["scaling_efficiency_interval"] == pytest.approx([0.66181, 0.84863], rel=1e-4)
+    assert four["control_scaling_efficiency"] == 0.5
+    assert one["scaling_efficiency"] is None
+    assert alone["scaling_efficiency"] is None
+
+
 NOT_KNOWN = {"break_even": "unknown", "break_even_interval": "none"}
 
 

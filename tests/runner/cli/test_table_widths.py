@@ -29,7 +29,10 @@ suite = "smoke"
 COMMANDS = (
     *(f"list {subject}" for subject in ("workloads", "strategies", "suites", "runs", "trials", "cases")),
     *(f"list {subject}" for subject in ("builds", "machines", "regressions", "annotations")),
-    *(f"list cases --preset {preset}" for preset in ("scenario", "throughput", "regional", "strategies")),
+    *(
+        f"list cases --preset {preset}"
+        for preset in ("scenario", "throughput", "regional", "strategies", "scaling")
+    ),
     "list cases --columns latency,peak_memory,graph_breaks,speedup,time_to_first_result,compile_cost",
     "break-even",
     "geomean",

@@ -15,9 +15,9 @@ from compilewatch.runner.worker.host import affinity
 from tests.runner.measuring import compiled, make_spec
 
 
-def measured(name, strategy, task, **changes):
+def measured(name, strategy, task, number=2, **changes):
     spec = make_spec(name, strategy, target=f"ranked_models:{name}", task=task, **changes)
-    workload = spec.workload.model_copy(update={"ranks": 2})
+    workload = spec.workload.model_copy(update={"ranks": number})
     trial = run_trial(spec.model_copy(update={"workload": workload, "threads": 2, "timeout_s": 500.0}))
     return parse_trial(trial.to_json())
 
@@ -69,6 +69,15 @@ def test_a_rank_compiles_on_all_cores_and_is_timed_on_its_own(tmp_path):
 def test_a_rank_that_computes_longer_is_waited_for():
     ranks = facts_of(measured("more_work_on_rank_1", compiled("eager"), Task.FUNCTION))
     assert ranks[1].cpu_ns > 1.25 * ranks[0].cpu_ns
+
+
+@pytest.mark.slow
+def test_one_rank_has_a_process_group_too():
+    trial = measured("replicated", compiled("aot_eager"), Task.TRAINING, number=1)
+    assert trial.status is Status.OK, trial.failure
+    assert trial.workload.ranks == 1
+    assert [each.rank for each in trial.compiler.ranks] == [0]
+    assert trial.numerics.status == "not_checked"
 
 
 @pytest.mark.slow

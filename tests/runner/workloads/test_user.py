@@ -17,7 +17,7 @@ from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.catalog.targets import check_builder, check_target, locate_module
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.plan import plan_run, require_one_rank
 from compilewatch.runner.plan.selection import known_workloads, select
 from compilewatch.runner.process.supervise import run_trial
 from compilewatch.runner.worker.step import messages
@@ -234,6 +234,22 @@ def test_every_size_of_a_sweep_counts_its_own_items(given, counted) -> None:
         "own-b8-s16": large * short,
         "own-b8-s64": large * long,
     }
+
+
+def test_a_list_of_ranks_is_a_workload_of_each_and_without_one_there_is_no_process_group() -> None:
+    write("my_models.py", block("python"))
+    entry = {"name": "ddp", "target": "my_models:build", "kwargs": {"batch_size": 2, "features": 4}}
+    listed = {**entry, "ranks": [1, 4], "dtype": ["float32", "bfloat16"]}
+    known = known_workloads(Settings.model_validate({"workload": [listed, {**entry, "name": "alone"}]}))
+    one, four, alone = (known[name].record() for name in ("ddp-r1-float32", "ddp-r4-bfloat16", "alone"))
+    assert (one.ranks, four.ranks, alone.ranks) == (1, 4, None)
+    assert one.version == four.version == alone.version
+    # Of a workload without a batch the steps of each rank are counted.
+    assert [(each.items_per_iteration, each.item) for each in (one, four, alone)] == [
+        *((1, "step"), (4, "step"), (None, "item")),
+    ]
+    with pytest.raises(ConfigError, match="one process, and ddp-r1-float32 takes 1 rank"):
+        require_one_rank(known["ddp-r1-float32"], "--submodules")
 
 
 @pytest.mark.parametrize(
