@@ -268,10 +268,11 @@ def sides_by_code(
             again = "Import an earlier result too" if head.imported else "Run the suite again"
             raise NoRunBeforeError("There is no run before this one.", f"{again}, or name --against.")
         return Sides(before, head.run)
-    tree = WorkTree.around(settings.project_root)
     commit, is_dirty = measured[0]
-    if tree is None or tree.commit(commit) is None:
-        known = "Git does not know" if tree is not None else "No git work tree is here that knows"
+    project = WorkTree.around(settings.project_root)
+    tree = _tree_that_knows(settings, project, commit)
+    if tree is None:
+        known = "Git does not know" if project is not None else "No git work tree is here that knows"
         raise NotFoundError(
             f"{known} {_short(commit)}, which was measured.",
             f"Run the gate in the checkout. {_WHOLE_HISTORY} Or name a base: --since RUN.",
@@ -284,10 +285,20 @@ def sides_by_code(
     return Sides(
         Selection(name=f"commit={_short(found.commit)}", run_ids=(found.run_id,)),
         head.run.model_copy(update={"name": f"commit={name}"}),
-        tuple(_said(start, found)),
+        tuple(_said(start, found, commit)),
         change=None if start.is_default else _change(tree, environment),
-        pull_request_commit=_people_know(tree, commit, environment),
+        pull_request_commit=_people_know(tree, commit, environment) if tree == project else None,
     )
+
+
+def _tree_that_knows(settings: Settings, project: WorkTree | None, commit: str) -> WorkTree | None:
+    """The project's work tree, else one that the code of a workload lies in: a submodule has commits of its
+    own.
+    """
+    root = settings.project_root
+    folders = (root / each for workload in settings.workload for each in workload.path)
+    trees = (project, *map(WorkTree.around, folders))
+    return next((each for each in trees if each is not None and each.commit(commit)), None)
 
 
 def base_commit(tree: WorkTree, environment: Mapping[str, str] = os.environ) -> str:
@@ -353,12 +364,13 @@ def _nearest_run(database: Database, start: _Start, run_id: str) -> CommitRun | 
     return next(iter(again), None)
 
 
-def _said(start: _Start, found: CommitRun) -> Iterator[str]:
+def _said(start: _Start, found: CommitRun, head: str) -> Iterator[str]:
     if found.commit in (start.wanted, start.again) or start.wanted is None:
         return
     order = (*start.ancestors, *start.further)
     before = plural(order.index(found.commit), "commit")
-    yield f"{_short(start.wanted)} was not measured; the base is {_short(found.commit)}, {before} before it."
+    missing = "has no other run" if start.wanted == head else "was not measured"
+    yield f"{_short(start.wanted)} {missing}; the base is {_short(found.commit)}, {before} before it."
 
 
 def _no_commit(settings: Settings, run_id: str, *, has_code: bool) -> NotFoundError:

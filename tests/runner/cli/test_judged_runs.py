@@ -563,6 +563,31 @@ def test_what_is_really_measured_is_found_judged_and_dirty_with_an_untracked_imp
     assert "git is not installed" in refused.stderr
 
 
+def test_code_in_a_submodule_is_judged_by_the_history_of_the_submodule(fleet: Fleet, tmp_path: Path) -> None:
+    project = Repository(tmp_path / "around")
+    subprocess.run(
+        ["git", "clone", "--quiet", str(fleet.repository.root), str(project.root / "models")], check=True
+    )
+    workload = '[[workload]]\nname = "ranker"\ntarget = "my_models:build"\npath = ["models"]\n'
+    (project.root / "compilewatch.toml").write_text(workload)
+    fleet.job(project.root, GITHUB_REF="refs/pull/1/merge", GITHUB_BASE_REF="main")
+    base = fleet.measure(fleet.repository.git("rev-parse", "main"))
+    head = fleet.pull_request(1)
+    mine = fleet.measure(head, 1.4)
+    subprocess.run(["git", "-C", str(project.root / "models"), "fetch", "--quiet"], check=True)
+    fleet.made(mine)
+    assert fleet.sides == (base, mine)
+    assert fleet.gate() == 1, fleet.said
+
+
+def test_a_commit_named_as_its_own_base_was_measured(fleet: Fleet) -> None:
+    first, head = fleet.repository.commit("main"), fleet.pull_request(1)
+    fleet.measure(first)
+    fleet.measure(head, 1.4)
+    assert fleet.gate("--base", head) == 1
+    assert f"{head[:7]} has no other run; the base is {first[:7]}, 1 commit before it." in fleet.said
+
+
 def test_latest_and_previous_are_builds_of_this_machine(fleet: Fleet) -> None:
     commit = fleet.repository.commit("main")
     fleet.measure(commit, torch="2.12.0")
