@@ -90,7 +90,9 @@ def _within(tensor: torch.Tensor) -> list[torch.Tensor]:
     if not hasattr(type(tensor), "__tensor_flatten__"):
         return [tensor]
     names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
-    return [part for name in names for part in _within(getattr(tensor, name))]
+    # One that is spread over ranks has its device mesh among them.
+    parts = [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+    return [inner for part in parts for inner in _within(part)]
 
 
 def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
