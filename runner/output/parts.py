@@ -11,11 +11,11 @@ from typing import Any
 from rich.table import Table
 
 from compilewatch.db.json_rows import plain
-from compilewatch.db.judge.compare.strategies import LeftOutPart
+from compilewatch.db.judge.compare.strategies import UNDECIDED, LeftOutPart
 from compilewatch.db.judge.results import Row
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.records.trial import Trial
-from compilewatch.db.units import MISSING, count, duration, interval, percent, ratio
+from compilewatch.db.units import MISSING, count, duration, interval, percent, plural, ratio
 from compilewatch.runner.output.tables import plain_table
 
 _SCOPE = "submodule:"
@@ -167,6 +167,19 @@ def left_out_cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 def left_out_table(rows: Sequence[dict[str, Any]]) -> Table:
     """The same as a table."""
     return plain_table(LEFT_OUT, left_out_cells(rows), right=_FIGURES)
+
+
+def left_out_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Which parts earn their compile time, as far as trials decide it, in a sentence."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row["finding"], []).append(row["part"])
+    undecided = len(found.pop(UNDECIDED, ()))
+    shown = "; ".join(f"{finding}: {', '.join(parts)}" for finding, parts in found.items())
+    lines = [f"What is shown: {shown}."] if shown else []
+    if undecided:
+        lines.append(f"{undecided} of {plural(len(rows), 'part')} undecided: more --trials decide more.")
+    return lines
 
 
 def _ends(row: Mapping[str, Any], name: str) -> str:

@@ -124,6 +124,9 @@ def from_cache(trials: DataFrame, policy: Policy | None = None) -> Iterator[Diff
             yield from _in_latency(trials, base, head, policy)
 
 
+UNDECIDED = "undecided"
+
+
 @dataclass(frozen=True)
 class LeftOutPart:
     """What an option or pass of a strategy does on one workload: `cost` and `latency` are those of the
@@ -153,7 +156,7 @@ class LeftOutPart:
         """Whether it earns its compile time, as far as its trials decide it."""
         decided = [each for each in (self.latency, self.cost) if each is not None]
         if len(decided) < 2 or any(each.verdict not in _DECIDED for each in decided):
-            return "undecided"
+            return UNDECIDED
         gains, costs = ([verdict is each.verdict for each in decided] for verdict in _WAYS)
         if costs[0]:
             return "slows the step down"

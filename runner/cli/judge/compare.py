@@ -57,7 +57,13 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.parts import LEFT_OUT, left_out_cells, left_out_rows, left_out_table
+from compilewatch.runner.output.parts import (
+    LEFT_OUT,
+    left_out_cells,
+    left_out_lines,
+    left_out_rows,
+    left_out_table,
+)
 from compilewatch.runner.output.tables import console, plain_table, print_lines, print_markdown
 from compilewatch.runner.regressions.judged_runs import machine_here
 
@@ -201,6 +207,7 @@ def _print_left_out(rows: Sequence[dict[str, Any]], as_json: bool, as_markdown: 
         print_markdown([table_row(*LEFT_OUT), "|" + " --- |" * len(LEFT_OUT), *lines])
     else:
         console().print(left_out_table(rows))
+        print_lines(left_out_lines(rows))
 
 
 def _of_machines(

@@ -64,6 +64,7 @@ from compilewatch.runner.output.documents import print_document, run_document
 from compilewatch.runner.output.failures import failure_lines, newest_failures
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.parts import (
+    left_out_lines,
     left_out_rows,
     left_out_table,
     submodule_lines,
@@ -455,6 +456,7 @@ def _print(
         print_lines(submodule_lines(parts["submodules"]))
     if "left_out" in parts:
         out.print(left_out_table(parts["left_out"]))
+        print_lines(left_out_lines(parts["left_out"]))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
     print_lines(failure_lines(newest_failures(frame)))
     print_lines(answer_lines(rows))

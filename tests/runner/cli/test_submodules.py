@@ -16,7 +16,7 @@ from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.trial import ColdStart, CompilerFacts
 from compilewatch.db.store.trials import save_trials
-from compilewatch.runner.output.parts import submodule_lines, submodule_rows
+from compilewatch.runner.output.parts import left_out_lines, submodule_lines, submodule_rows
 from compilewatch.runner.worker.compiler.compiling import direct_submodules
 from compilewatch.runner.workloads.built import Built
 from tests.builders import MS, START, make_trial
@@ -82,6 +82,24 @@ def test_parts_are_ranked_by_what_they_are_shown_to_save(tmp_path: Path) -> None
         "No part is shown to be worth compiling alone; more --trials decide more."
     ]
     assert submodule_lines([]) == []
+
+
+def test_passes_that_were_left_out_are_summed_up_in_sentences() -> None:
+    rows = [
+        {"part": part, "finding": finding}
+        for part, finding in (
+            ("pattern_matcher", "earns it"),
+            ("shape_padding", "undecided"),
+            ("epilogue_fusion", "earns it"),
+            ("inplace_buffers", "changes neither"),
+        )
+    ]
+    assert left_out_lines(rows) == [
+        "What is shown: earns it: pattern_matcher, epilogue_fusion; changes neither: inplace_buffers.",
+        "1 of 4 parts undecided: more --trials decide more.",
+    ]
+    assert left_out_lines(rows[1:2]) == ["1 of 1 part undecided: more --trials decide more."]
+    assert left_out_lines([]) == []
 
 
 @pytest.mark.parametrize(
