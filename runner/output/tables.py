@@ -270,9 +270,12 @@ def _pays(rows: Sequence[Mapping[Any, Any]]) -> str:
     shown = [row for row in known if is_shown(row)]
     paying = [row for row in shown if row["break_even"] == "steps"]
     if paying:
-        first = min(paying, key=lambda row: int(row["break_even_steps"]))
-        unsure = ", without an interval" if first["break_even_interval"] == "none" else ""
-        return f"{first['strategy']} pays off from step {count(first['break_even_steps'])} on{unsure}"
+        bounded = [row for row in paying if row["break_even_interval"] != "none"]
+        first = min(bounded or paying, key=lambda row: int(row["break_even_steps"]))
+        when = f"from step {count(first['break_even_steps'])} on"
+        if not bounded:
+            return f"not shown to pay off, {first['strategy']} perhaps {when}: too few trials for an interval"
+        return f"{first['strategy']} pays off {when}"
     if not_shown := [row for row in known if not is_shown(row)]:
         least = min(not_shown, key=lambda row: int(row["break_even_low"]))
         return f"not shown to pay off, {least['strategy']} {repaid_words(least)} steps"

@@ -127,6 +127,12 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
             "warm: not shown to pay off, default+warm at best after 6,300 steps.",
         ),
         (
+            {"break_even": "steps", "break_even_interval": "none", "break_even_steps": 2507694},
+            None,
+            "mlp, this run, cold: not shown to pay off, default perhaps from step 2,507,694 on: "
+            "too few trials for an interval.",
+        ),
+        (
             {"break_even": "never", "break_even_interval": "never"},
             None,
             "mlp, this run, cold: default never pays off.",
