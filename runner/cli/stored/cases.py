@@ -73,7 +73,15 @@ def asked_columns(door: Door, names: str | None) -> Columns | None:
     return [CELLS["workload"], CELLS["strategy"], *cells_named(names)]
 
 
-def print_cases(rows: Sequence[Case], asked: Columns | None, form: Form) -> None:
+_WANTED = {
+    Door.REGIONAL: "`compilewatch run -s default -s default+regional`",
+    Door.VARIANTS: '`variants = ["float32", "bf16"]` of a [[workload]], and `compilewatch run`',
+    Door.SCALING: "`ranks = [1, 2]` of a [[workload]], and `compilewatch run`",
+}
+"""What measures cases that a preset has as rows."""
+
+
+def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: Form) -> None:
     """Without columns asked for, a table has those of `run`, JSON and CSV have every one and the notes."""
     if form.json or form.csv:
         cells = asked or (*DOORS[Door.API], CELLS["notes"])
@@ -82,7 +90,8 @@ def print_cases(rows: Sequence[Case], asked: Columns | None, form: Form) -> None
         else:
             _print_csv(rows, cells)
     elif not rows:
-        print_lines(["No stored case has a row in this table. Measure with `compilewatch run`."])
+        with_what = _WANTED.get(door, "`compilewatch run`")
+        print_lines([f"No stored case has a row in this table. Measure with {with_what}."])
     else:
         usual = (CELLS["workload"], CELLS["strategy"], *DOORS[Door.RUN], CELLS["notes"])
         _print_table(rows, asked or usual, markdown=form.markdown)

@@ -242,7 +242,7 @@ def list_(
                 strategies=tuple(strategy or ()),
             )
             found = cases.read_rows(database, of, door)
-        cases.print_cases(found, asked, form)
+        cases.print_cases(found, door, asked, form)
         return 0
     tallies: list[str] = []
     if subject is Subject.TRIALS:

@@ -72,6 +72,13 @@ def test_the_page_of_the_api_goes_on_where_the_last_one_ended(stepped: str) -> N
     assert [*first.rows, *rest.rows] == whole
 
 
+@pytest.mark.parametrize(
+    ("preset", "said"), [("scaling", "`ranks = [1, 2]` of a [[workload]]"), ("regional", "default+regional")]
+)
+def test_an_empty_table_says_what_measures_its_rows(printed: Any, preset: str, said: str) -> None:
+    assert said in " ".join(printed("--preset", preset, "-w", "mlp").split())
+
+
 def test_columns_are_chosen_by_name(printed: Any) -> None:
     (row, *_) = json.loads(printed("--json", "--columns", "latency,dtype,notes"))["rows"]
     assert {"latency", "dtype", "notes", "case_id"} <= row.keys()
