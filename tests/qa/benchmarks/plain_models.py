@@ -87,6 +87,11 @@ def hoarding() -> tuple[Callable[..., Tensor], _Inputs]:
     return step, (torch.randn(16, 128), torch.randn(128, 128))
 
 
+BEGIN_AGAIN: list[Callable[[], None]] = []
+"""Makes each training that was built new. One that goes on over the same batch has denormal moments after
+some thousand steps, and its compiled step then takes 1.2 times as long."""
+
+
 def training_closure() -> tuple[Callable[..., Tensor], _Inputs]:
     """A whole training step, with model and AdamW in its closure."""
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -99,6 +104,15 @@ def training_closure() -> tuple[Callable[..., Tensor], _Inputs]:
         optimizer.step()
         return loss
 
+    def begin_again() -> None:
+        for each in model:
+            if isinstance(each, nn.Linear):
+                each.reset_parameters()
+        for of_parameter in optimizer.state.values():
+            for moment in of_parameter.values():
+                moment.zero_()
+
+    BEGIN_AGAIN.append(begin_again)
     return step, (torch.randn(128, 256), torch.randint(10, (128,)))
 
 

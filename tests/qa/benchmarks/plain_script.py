@@ -62,11 +62,12 @@ PUT_BACK = {
     "remembering": "model.past.clear()",
     "14_list_of_past": "model.past.clear()",
     "hoarding": "module.forget()",
+    "training_closure": "module.BEGIN_AGAIN[-1]()",
     "19_global_list_memory": "module.HISTORY.clear()",
     "cached": "model.position.zero_()",
     "18_static_cache_of_64": "model.pos.zero_()",
 }
-"""How a user empties what grows, by the model's name or its file's."""
+"""How a user empties what grows, or starts anew what is trained, by the model's name or its file's."""
 MODELS = (*BUILT_IN, *REPORTED)
 GATES = (
     ("cold first call", "cold_s", 0.05, 0.15),
