@@ -275,7 +275,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "cold and warm starts in one mean": (
         "mean first result",
-        changed(compilewatch.dashboard.pages.cold_start.content, "_starts", _of_all_caches),
+        changed(compilewatch.dashboard.pages.cold_start.content, "mean_starts", _of_all_caches),
     ),
 }
 
