@@ -25,19 +25,20 @@ def of_frames(
             said = _plain(of_api.ask(app, f"/embed/{page}/{part.key}", query).body.decode())
             yield Figure(quantity, (), selection, f"page {page}", found)
             yield Figure(quantity, (), selection, "frame", _found(found, said))
+            name = f"{page}/{part.key}"
+            yield from _of_a_machine_that_is_gone(app, f"/chart/{name}.svg", query)
+            yield from _of_a_machine_that_is_gone(app, f"/embed/{name}", query)
 
 
 def of_what_is_gone(app: Starlette) -> Iterator[Figure]:
-    """A machine that is not there is told so, and no other is shown."""
-    query = {"machine": "gone-box"}
-    replies = {
-        "chart": of_api.ask(app, "/chart/overview/overview-speedups.svg", query).status,
-        "frame": of_api.ask(app, "/embed/overview/overview-speedups", query).status,
-        "badge": of_api.ask(app, "/badge/mlp/default.svg", query).status,
-    }
-    for door, status in replies.items():
-        yield Figure("status", (), ("gone-box",), door, status)
-    yield Figure("status", (), ("gone-box",), "what is not there", 404)
+    """A badge of a machine that is not there says so, and is no other's."""
+    yield from _of_a_machine_that_is_gone(app, "/badge/mlp/default.svg", {})
+
+
+def _of_a_machine_that_is_gone(app: Starlette, address: str, query: dict[str, Any]) -> Iterator[Figure]:
+    status = of_api.ask(app, address, query | {"machine": "gone-box"}).status
+    yield Figure("status", (), (address,), "a machine that is gone", status)
+    yield Figure("status", (), (address,), "what is not there", 404)
 
 
 def _found(sentence: str, said: str) -> str:
