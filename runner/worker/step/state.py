@@ -33,6 +33,9 @@ from compilewatch.runner.worker.step.leaves import (
 from compilewatch.runner.workloads.built import TRAINING, Built
 
 _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
+# Compiling a part in place sets them (torch/nn/modules/module.py, `Module.compile`): to put back what they
+# were would be to run the part as it was written.
+_SET_BY_COMPILING = frozenset(("_compiled_call_impl", "forward"))
 _MOST_ELEMENTS = 1_000
 _OPTIMIZER = "optimizer"
 _LARGE_BYTES = 1 << 20
@@ -430,7 +433,8 @@ class _Walk:
             yield _Place(
                 "attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix), owner
             )
-            yield from self._inside(_own(attributes, prefix).values())
+            reached = (value for name, value in attributes.items() if name not in _ATTRIBUTES_OF_TORCH)
+            yield from self._inside(reached)
             yield from self._inside(hook for name in _HOOKS for hook in getattr(module, name, {}).values())
 
     def _of_class(self, kind: type) -> Iterator[_Place]:
@@ -586,13 +590,15 @@ def _set_on(kind: type, values: dict[Any, Any]) -> None:
 
 
 def _own(attributes: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {prefix + name: each for name, each in attributes.items() if name not in _ATTRIBUTES_OF_TORCH}
+    without = _ATTRIBUTES_OF_TORCH | _SET_BY_COMPILING
+    return {prefix + name: each for name, each in attributes.items() if name not in without}
 
 
 def _writer(table: dict[str, Any], prefix: str) -> Callable[[dict[Any, Any]], None]:
     def write(values: dict[Any, Any]) -> None:
         was = {name.removeprefix(prefix): value for name, value in values.items()}
-        for name in [name for name in table if name not in was and name not in _ATTRIBUTES_OF_TORCH]:
+        kept = was.keys() | _ATTRIBUTES_OF_TORCH | _SET_BY_COMPILING
+        for name in table.keys() - kept:
             del table[name]
         table.update(was)
 

@@ -26,6 +26,7 @@ from compilewatch.runner.worker.numerics import check
 from compilewatch.runner.worker.step import messages
 from compilewatch.runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
 from compilewatch.runner.worker.step.messages import read
+from compilewatch.runner.worker.step.state import State
 from compilewatch.runner.worker.step.steps import make_variant
 from compilewatch.runner.workloads.built import Built
 from tests.runner import workload_fixtures
@@ -162,6 +163,39 @@ def test_a_part_is_compiled_whether_its_class_is_torchs_or_not(path: str, operat
         assert torch.equal(compiling.apply(built, strategy, Path("unused"))(*built.inputs), expected)
     (graph,) = compiled_graphs
     assert len([node for node in graph.graph.nodes if node.op.startswith("call_")]) == operations
+
+
+@pytest.mark.parametrize("path", ["blocks.0.linear", "blocks.1"])
+def test_a_part_stays_compiled_when_the_state_of_its_model_is_put_back(path: str) -> None:
+    """Before each block of samples: what is timed then would be the part as it was written."""
+    torch._dynamo.reset()
+    built, calls = workload_fixtures.three_blocks(), 0
+
+    def count(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        def run(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return graph(*arguments)
+
+        return run
+
+    state = State(built)
+    strategy = messages.Strategy(kind="compile", backend=count, scope=f"submodule:{path}")  # type: ignore[arg-type]
+    call = compiling.apply(built, strategy, Path("unused"))
+    with torch.no_grad():
+        for expected in (1, 2):
+            call(*built.inputs)
+            assert calls == expected
+            state.restore()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["default+regional", "default+submodule:blocks.1"])
+def test_parts_of_a_model_are_timed_compiled(name: str) -> None:
+    trial = measure("three_blocks", parse_strategy(name))
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler.compiled_share is not None
+    assert trial.compiler.compiled_share > 0.3
 
 
 def test_nested_regions_are_one_region_called_three_times() -> None:
