@@ -136,6 +136,8 @@ def _of_compiler(facts: CompilerFacts) -> dict[str, str]:
         found["ranks"] = waiting[0].lower() + waiting[1:].rstrip(".")
     if facts.graphs == 0:
         found["nothing"] = "nothing compiled"
+    elif facts.compiled_share == 0:
+        found["nothing"] = "nothing ran compiled in a timed step, only eager's operators"
     if facts.already_compiled:
         listed = _listed(facts.already_compiled)
         found["compiled"] = f"compiled already: {listed}; eager runs it as it is written"

@@ -43,6 +43,7 @@ def sampled(reached: float) -> SamplingFacts:
         ),
         (parts(recompiles=STORM[:1]), "3 recompiles, most on L['self'].calls == 1"),
         (parts(graphs=0), "nothing compiled"),
+        (parts(compiled_share=0.0), "nothing ran compiled in a timed step, only eager's operators"),
         (parts(numerics=NumericsStatus.NOT_CHECKED), "numerics not checked"),
         (
             Parts("cold", memory=Memory(growth_bytes_per_call=16_384.0)),
