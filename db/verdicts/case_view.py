@@ -160,7 +160,7 @@ def _variant_of(case: Case, variant: str) -> tuple[Any, ...]:
     return case["machine_id"], case["build_id"], name, case["strategy"]
 
 
-_BUT_RANKS = (
+_ALIKE_BUT_RANKS = (
     *("machine_id", "build_id", "strategy_id", "workload_version", "task", "batch_size", "shape", "dtype"),
     "variant",
 )
@@ -168,7 +168,7 @@ _BUT_RANKS = (
 
 def _without_ranks(case: Case) -> tuple[str, ...]:
     """What cases of one workload share whatever the number of ranks; each rank has a batch of its own."""
-    return tuple(str(plain(case[name])) for name in _BUT_RANKS)
+    return tuple(str(plain(case[name])) for name in _ALIKE_BUT_RANKS)
 
 
 def reasons_of(cases: Iterable[Case]) -> list[str]:
@@ -651,10 +651,8 @@ _RUN = (
 _THROUGHPUTS, _BREAK_EVEN = _RUN[1], _RUN[-3]
 EFFICIENCY, _EFFICIENCY_ENDS = _efficiency_of("scaling_efficiency", "efficiency [95 %]", *_RATES_OF)
 """Of a case with its `one_rank` beside it: throughput over as many times that of one rank."""
-_OF_EAGER = ("control_scaling_efficiency", "eager's efficiency", "control_throughput_per_s")
-_EAGER_EFFICIENCY = replace(
-    _efficiency_of(*_OF_EAGER)[0], text=_of_compiled(_efficiency_of(*_OF_EAGER)[0].text)
-)
+_OF_EAGER, _ = _efficiency_of("control_scaling_efficiency", "eager's efficiency", "control_throughput_per_s")
+_EAGER_EFFICIENCY = replace(_OF_EAGER, text=_of_compiled(_OF_EAGER.text))
 _DECIDING = ("latency_ns", "control_latency_ns", "speedup", "compile_cost_ns", "break_even_steps")
 
 # 6. The doors.

@@ -106,15 +106,15 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
     definitions = []
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
     combinations = itertools.product(batch_sizes, points, ranks, dtypes, variants)
-    for batch_size, point, of, dtype, variant in combinations:
+    for batch_size, point, world_size, dtype, variant in combinations:
         name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
         name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
-        name += f"-r{of}" if len(ranks) > 1 else ""
+        name += f"-r{world_size}" if len(ranks) > 1 else ""
         name += f"-{dtype}" if len(dtypes) > 1 else ""
         name += f"-{variant}" if variant else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
         sized = dataclasses.replace(
-            base, name=name, batch_size=batch_size or base.batch_size, shape=shape, ranks=of
+            base, name=name, batch_size=batch_size or base.batch_size, shape=shape, ranks=world_size
         )
         is_swept = len(batch_sizes) > 1 or len(ranks) > 1 or bool(listed)
         items = _items(entry, sized, is_swept=is_swept)

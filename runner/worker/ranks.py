@@ -58,7 +58,7 @@ _OTHER_END = "Connection closed by peer"
 _MAIN = Path(__file__).with_name("main.py")
 
 
-def _number(spec: Specification) -> int:
+def _world_size(spec: Specification) -> int:
     """How many take each step together."""
     return spec.workload.ranks or 1
 
@@ -71,10 +71,10 @@ def device_of(spec: Specification, rank: int) -> torch.device:
     device = torch.device(spec.device)
     if device.type == "cpu":
         return device
-    last = (device.index or 0) + _number(spec)
+    last = (device.index or 0) + _world_size(spec)
     if torch.cuda.device_count() < last:
         raise WorkloadError(
-            f"{_number(spec)} ranks from {device} on need {last} GPUs; "
+            f"{_world_size(spec)} ranks from {device} on need {last} GPUs; "
             f"{torch.cuda.device_count()} are visible."
         )
     return torch.device(device.type, (device.index or 0) + rank)
@@ -82,7 +82,7 @@ def device_of(spec: Specification, rank: int) -> torch.device:
 
 def threads_of(spec: Specification) -> int:
     """Those of one rank: all of them share the threads of the trial."""
-    return max(1, spec.threads // _number(spec))
+    return max(1, spec.threads // _world_size(spec))
 
 
 def _join(spec: Specification, rank: int, meeting: str) -> None:
@@ -93,7 +93,7 @@ def _join(spec: Specification, rank: int, meeting: str) -> None:
         "nccl" if device.type == "cuda" else "gloo",
         init_method=f"file://{meeting}",
         rank=rank,
-        world_size=_number(spec),
+        world_size=_world_size(spec),
         timeout=timedelta(seconds=spec.timeout_s or _TIMEOUT_S),
     )
 
@@ -170,13 +170,13 @@ class Ranks:
         """
         self._folder = tempfile.mkdtemp(prefix="ranks-")
         meeting = str(Path(self._folder) / "meeting")
-        device_of(spec, _number(spec) - 1)
-        for rank in range(1, _number(spec)):
+        device_of(spec, _world_size(spec) - 1)
+        for rank in range(1, _world_size(spec)):
             ours, theirs = os.pipe()
             # Its OpenMP binds its threads to cores of its own, where all share those of the host. One of a
             # GPU finds its core itself.
             on_cpu = spec.device == "cpu"
-            binding = affinity.binding_to(affinity.share_of(rank, _number(spec))) if on_cpu else {}
+            binding = affinity.binding_to(affinity.share_of(rank, _world_size(spec))) if on_cpu else {}
             process = subprocess.Popen(
                 [sys.executable, "-I", str(_MAIN), str(theirs)],
                 stdin=subprocess.PIPE,

@@ -73,7 +73,7 @@ def asked_columns(door: Door, names: str | None) -> Columns | None:
     return [CELLS["workload"], CELLS["strategy"], *cells_named(names)]
 
 
-_WANTED = {
+_MEASURED_BY = {
     Door.REGIONAL: "`compilewatch run -s default -s default+regional`",
     Door.VARIANTS: '`variants = ["float32", "bf16"]` of a [[workload]], and `compilewatch run`',
     Door.SCALING: "`ranks = [1, 2]` of a [[workload]], and `compilewatch run`",
@@ -90,7 +90,7 @@ def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: F
         else:
             _print_csv(rows, cells)
     elif not rows:
-        with_what = _WANTED.get(door, "`compilewatch run`")
+        with_what = _MEASURED_BY.get(door, "`compilewatch run`")
         print_lines([f"No stored case has a row in this table. Measure with {with_what}."])
     else:
         usual = (CELLS["workload"], CELLS["strategy"], *DOORS[Door.RUN], CELLS["notes"])
