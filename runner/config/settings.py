@@ -131,7 +131,7 @@ class WorkloadSettings(Closed):
     """
     kwargs: dict[str, Any] = Field(default={})
     ranks: Ranks | Annotated[tuple[Ranks, ...], Field(min_length=1)] | None = None
-    """processes of a process group that take each step together, as DDP and FSDP do, or a list"""
+    """1 to 64 processes of a process group that take each step together, as DDP and FSDP do, or a list"""
     regions: tuple[str, ...] = ()
     """classes of the repeated blocks of +regional; unset: found by themselves"""
     path: tuple[str, ...] = ()
