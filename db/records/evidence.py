@@ -230,8 +230,8 @@ class Memory(Record):
     """Of one warm eager step in the same process, in bytes; null for eager itself."""
     growth_bytes_per_call: Finite | None = None
     """By how much memory grows with each warm call, in bytes: that of the tensors of a state that grows;
-    else, garbage collected, that of the process, on a GPU what the allocator has given out; null where it
-    does not grow steadily."""
+    else that of the process, on a GPU what the allocator has given out; null where it does not grow
+    steadily."""
     saved: SavedForBackward | None = None
     """By a step with gradients, through `torch.autograd.graph.saved_tensors_hooks`; null where it has none or
     they could not be read."""

@@ -71,12 +71,8 @@ class Timed:
 
 def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, started: Started) -> Timed:
     """Warm up, sample, keep the times. Raises NotSteadyError."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
     sides = _sides(progress, timers, started)
     evidence = _sample(progress, sides, started, cores)
-    gc.enable()
     with affinity.running_on(cores.timed_on):
         headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
     # What the tensors of the state say is exact; what the process has resident is more, or less.

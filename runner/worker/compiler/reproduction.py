@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import statistics
 import tempfile
@@ -80,13 +79,10 @@ def alternate(device: torch.device, steps: dict[str, Step], count: int) -> dict[
     for step in steps.values():
         for _ in range(WARMUP_CALLS):
             once(device, step)
-    gc.collect()
-    gc.disable()
     samples: dict[str, list[int]] = {name: [] for name in steps}
     for number in range(ROUNDS):
         for name in list(steps)[:: 1 if number % 2 == 0 else -1]:
             samples[name] += [once(device, steps[name]) for _ in range(max(1, count // ROUNDS))]
-    gc.enable()
     return samples
 
 

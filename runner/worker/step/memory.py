@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import statistics
 import time
@@ -300,8 +299,7 @@ class Watch:
 
 
 def held_bytes(device: torch.device) -> int | None:
-    """What the process has resident; on a GPU what its allocator has given out. Garbage is collected."""
-    gc.collect()
+    """What the process has resident; on a GPU what its allocator has given out."""
     return rss_bytes() if device.type == "cpu" else torch.cuda.memory_allocated(device)
 
 

@@ -63,11 +63,7 @@ def test_an_eager_trial_is_whole(eager):
     assert parse_trial(trial.to_json()) == trial
     assert fewest(trial) <= len(trial.samples_ns) <= 200
     assert trial.control_samples_ns == []
-    assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (
-        50,
-        "A",
-        False,
-    )
+    assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (50, "A", True)
     assert trial.sampling.ended_by in ("interval", "samples", "disturbed")
     assert trial.sampling.warmup_ended_by in ("steady", "calls")
     assert trial.sampling.flush_l2 is None
