@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -15,17 +16,16 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
-from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.annotations import notes_beside
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
-from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS, stored_cases
+from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import series_frame
 from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
-from compilewatch.db.verdicts.case_view import all_notes
+from compilewatch.db.verdicts.case_view import LISTED, Cell, case_view
+from compilewatch.db.verdicts.peers import listed_cases
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (
@@ -81,24 +81,24 @@ def trials_schema(database: Database) -> JsonSchema:
 def cases(database: Database, values: Values) -> Answer:
     """One row per case of a build that the filters let through."""
     limit = values["limit"]
-    filters = filters_asked(values)
-    frame = stored_cases(database, filters, after=values["cursor"], limit=limit + 1)
-    return _page("cases", _with_notes(database, frame, filters), "case_id", limit)
+    listed = listed_cases(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
+    rows = [{"case_id": case["case_id"], **case_view(case, LISTED)} for case in listed]
+    return _page_of("cases", rows, ("case_id", *(each.name for each in LISTED)), "case_id", limit)
 
 
 def cases_schema(_: Database) -> JsonSchema:
-    notes = {"type": "array", "items": {"type": "string"}}
-    row = row_schema(empty_frame(LISTED_COLUMNS))
-    of_row = object_schema({**row["properties"], "notes": notes})
-    return page_schema("cases", of_row)
+    columns = row_schema(empty_frame(LISTED_COLUMNS))["properties"]
+    others = {each.name: _schema_of(each) for each in LISTED if each.name not in columns}
+    return page_schema("cases", object_schema(columns | others))
 
 
-def _with_notes(database: Database, cases: pd.DataFrame, filters: Filters) -> pd.DataFrame:
-    """`cases` with a column of what is said beside them, read of the trials of their builds and workloads."""
-    builds, workloads = (tuple(cases[name].unique()) for name in ("build_id", "workload"))
-    notes = notes_beside(database, replace(filters, builds=builds, workloads=workloads))
-    of_each = [all_notes(case, notes) for case in row_dicts(cases)]
-    return cases.assign(notes=pd.Series(of_each, cases.index, dtype=object))
+def _schema_of(cell: Cell) -> JsonSchema:
+    """Of a cell that is no column of a case."""
+    if cell.name == "notes":
+        return {"type": "array", "items": {"type": "string"}}
+    if cell.ends:
+        return {"type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    return {"type": ["number" if cell.right else "string", "null"]}
 
 
 def trial(database: Database, values: Values) -> Answer:
@@ -206,12 +206,17 @@ def _following(frame: pd.DataFrame, key: str, values: Values) -> pd.DataFrame:
 
 
 def _page(name: str, frame: pd.DataFrame, key: str, limit: int) -> Answer:
-    """The first `limit` rows of `frame`; where it has more, the last one's id is the next cursor."""
-    shown = frame.head(limit)
-    rows = rows_of(shown)
-    following = str(shown[key].iloc[-1]) if len(frame) > limit else None
-    document = {"schema": _schema_name(name), "rows": rows, "next": following}
-    return Answer(document, rows, list(frame.columns), following)
+    return _page_of(name, rows_of(frame.head(limit + 1)), list(frame.columns), key, limit)
+
+
+def _page_of(
+    name: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], key: str, limit: int
+) -> Answer:
+    """The first `limit` of `rows`; where there are more, the last one's id is the next cursor."""
+    shown = rows[:limit]
+    following = str(shown[-1][key]) if len(rows) > limit else None
+    document = {"schema": _schema_name(name), "rows": shown, "next": following}
+    return Answer(document, shown, columns, following)
 
 
 def _schema_name(name: str) -> str:

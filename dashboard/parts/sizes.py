@@ -27,6 +27,7 @@ from compilewatch.db.metrics.scaling import RANKS, Case, Sweep, sweeps
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
 from compilewatch.db.verdicts.case_view import EFFICIENCY
+from compilewatch.db.verdicts.peers import with_one_rank
 
 MOST_SWEEPS = 6
 MOST_PANELS = 6
@@ -362,11 +363,8 @@ def _table(sweep: Sweep, key: str) -> tuple[Part, ...]:
     ]
     scaling = RANKS in (sweep.size, sweep.second)
     if scaling:
-        ranks, other = ("size", "second") if sweep.size == RANKS else ("second", "size")
-        of_one = {(case["strategy"], case[other]): case for case in ordered if case[ranks] == 1}
-        for row, case in zip(rows, ordered, strict=True):
-            beside = {"ranks": case[ranks], "one_rank": of_one.get((case["strategy"], case[other]))}
-            row["efficiency"] = EFFICIENCY.text(case | beside)
+        for row, case in zip(rows, with_one_rank(ordered, ordered), strict=True):
+            row["efficiency"] = EFFICIENCY.text(case)
     sizes = {"second": sweep.second, "size": sweep.size} if sweep.second else {"size": sweep.size}
     columns = {
         **{

@@ -17,8 +17,13 @@ from compilewatch.db.records.strategies import EAGER
 BATCH_SIZE, RANKS = "batch_size", "ranks"
 # Of the eager beside a strategy: a column of a case, and the one that has the same of that eager.
 _BESIDE = {"throughput_per_s": "control_throughput_per_s", "peak_bytes": "control_peak_bytes"}
+OF_WORKLOAD_BUT_RANKS = (
+    *("machine_id", "build_id", "workload_version", "task", "batch_size", "shape", "dtype", "variant"),
+)
+"""What cases of one workload share whatever the number of ranks; each rank has a batch of its own."""
 _OF_PLACE = (
     *("workload", "workload_id", "workload_label", "size", "second", "first_look", "counted_trials"),
+    *(*OF_WORKLOAD_BUT_RANKS, RANKS),
 )
 _SIZE = re.compile(r"-[a-z_]*(\d+)$")
 

@@ -26,6 +26,9 @@ from compilewatch.db.records.fields import (
     Text,
 )
 
+FLOAT32 = "float32"
+"""The variant of a model that its others are set against."""
+
 
 class Task(StrEnum):
     """What one iteration is: a forward pass without gradients, a training step, or a plain function."""

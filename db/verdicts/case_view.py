@@ -9,7 +9,7 @@ CSV, pages and their reports, the API. A `Cell` reads one column of a frame of c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -22,6 +22,7 @@ from compilewatch.db.columns.trial import TRIAL
 from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
+from compilewatch.db.records.identity import FLOAT32
 from compilewatch.db.records.marks import bound_cell, timing_text
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, StrategyKind
 from compilewatch.db.units import (
@@ -40,8 +41,8 @@ from compilewatch.db.units import (
 )
 
 Case = Mapping[Any, Any]
-"""A row of a frame of cases (`db.columns.case`); that of a list has what `with_peers` adds, that of a page
-`workload_label` and `noise`, the smallest change that its machine shows.
+"""A row of a frame of cases (`db.columns.case`); that of a list has what `db.verdicts.peers` adds, that of a
+page `workload_label` and `noise`, the smallest change that its machine shows.
 """
 
 
@@ -53,7 +54,6 @@ class Door(StrEnum):
     RUN_JSON = "run --json"
     BREAK_EVEN = "break-even"
     BREAK_EVEN_JSON = "break-even --json"
-    API = "api"
     PAGE = "page"
     PLAN = "plan on a page"
     PERCENTILES = "percentiles on a page"
@@ -120,57 +120,6 @@ def remarks(case: Case) -> str:
     return "; ".join(notes)
 
 
-def all_notes(case: Case, notes: Callable[[Case], Sequence[str]]) -> list[str]:
-    """The column of that name: what its figures say, what `notes` has, and why it is set up so."""
-    return [*filter(None, (remarks(case),)), *notes(case), *reasons_of((case,))]
-
-
-def with_peers(
-    cases: Sequence[Case], changes: Mapping[str, str], notes: Callable[[Case], Sequence[str]]
-) -> list[dict[str, Any]]:
-    """`cases` with what others of their machine, build and workload say of them: `whole`, the case that
-    compiles as a whole what this compiles by regions, `default`, that of the strategy default, `float32`,
-    that of a variant's model in float32 with the same strategy, `one_rank`, that of one rank. `changes` by
-    strategy id and `notes` become columns.
-    """
-    known = {(*_place(case), case["strategy"]): case for case in cases}
-    in_float32 = {_variant_of(case, _FLOAT32): case for case in cases if case["variant"] == _FLOAT32}
-    of_one_rank = {_without_ranks(case): case for case in cases if plain(case["ranks"]) == 1}
-    return [
-        {
-            **case,
-            "changes": changes.get(case["strategy_id"]),
-            "notes": all_notes(case, notes),
-            "whole": _peer(known, case, case["strategy"].replace("+regional", "")),
-            "default": _peer(known, case, "default"),
-            "float32": in_float32.get(_variant_of(case, _FLOAT32)),
-            "one_rank": of_one_rank.get(_without_ranks(case)),
-        }
-        for case in cases
-    ]
-
-
-_FLOAT32 = "float32"
-
-
-def _variant_of(case: Case, variant: str) -> tuple[Any, ...]:
-    """Where the case of this strategy and another `variant` of its model stands."""
-    own = case["variant"]
-    name = case["workload"] if plain(own) is None else case["workload"].removesuffix(own) + variant
-    return case["machine_id"], case["build_id"], name, case["strategy"]
-
-
-_ALIKE_BUT_RANKS = (
-    *("machine_id", "build_id", "strategy_id", "workload_version", "task", "batch_size", "shape", "dtype"),
-    "variant",
-)
-
-
-def _without_ranks(case: Case) -> tuple[str, ...]:
-    """What cases of one workload share whatever the number of ranks; each rank has a batch of its own."""
-    return tuple(str(plain(case[name])) for name in _ALIKE_BUT_RANKS)
-
-
 def reasons_of(cases: Iterable[Case]) -> list[str]:
     """Why the workloads and strategies of `cases` are set up so, where people said it, each once."""
     rows = list(cases)
@@ -179,7 +128,7 @@ def reasons_of(cases: Iterable[Case]) -> list[str]:
 
 
 def rows_of_door(cases: Iterable[Case], door: Door) -> list[Case]:
-    """Those of `with_peers` that a preset has as rows: of regional compilation only cases with both."""
+    """Those of `listed_cases` that a preset has as rows: of regional compilation only cases with both."""
     if door is Door.REGIONAL:
         return [case for case in cases if case["whole"] is not None]
     if door is Door.VARIANTS:
@@ -189,14 +138,6 @@ def rows_of_door(cases: Iterable[Case], door: Door) -> list[Case]:
     if door in (Door.THROUGHPUT, Door.STRATEGIES):
         return [case for case in cases if not _is_eager(case)]
     return list(cases)
-
-
-def _place(case: Case) -> tuple[Any, ...]:
-    return case["machine_id"], case["build_id"], case["workload_id"]
-
-
-def _peer(known: Mapping[tuple[Any, ...], Case], case: Case, strategy: str) -> Case | None:
-    return None if strategy == case["strategy"] else known.get((*_place(case), strategy))
 
 
 # 3. A column as a cell: its value, its digits and its unit follow from the column.
@@ -422,7 +363,7 @@ def _against_default_text(case: Case) -> str:
 def _against_float32(case: Case, *names: str) -> tuple[float, float, float] | None:
     """How many times a figure of the model in float32 is that of this variant, with its interval."""
     base = case["float32"]
-    return None if base is None or case["variant"] == _FLOAT32 else quotient(base, case, *names)
+    return None if base is None or case["variant"] == FLOAT32 else quotient(base, case, *names)
 
 
 _LATENCIES = ("latency_ns", "latency_low_ns", "latency_high_ns")
@@ -453,6 +394,16 @@ def _efficiency(case: Case, *names: str) -> list[float] | None:
     return known and [each / ranks for each in known]
 
 
+def _ends_cell(name: str, ends: Callable[[Case], list[float] | None]) -> Cell:
+    return Cell(
+        name=name,
+        heading="95 % interval",
+        value=ends,
+        text=lambda case: f"{ends(case) or MISSING}",
+        ends=True,
+    )
+
+
 def _efficiency_of(name: str, heading: str, *names: str) -> tuple[Cell, Cell]:
     """Its value and its interval, the latter in the text of the former too."""
 
@@ -471,14 +422,14 @@ def _efficiency_of(name: str, heading: str, *names: str) -> tuple[Cell, Cell]:
 
     return (
         Cell(name=name, heading=heading, value=value, text=text),
-        Cell(name=f"{name}_interval", heading="95 % interval", value=ends, text=lambda case: f"{ends(case)}"),
+        _ends_cell(f"{name}_interval", ends),
     )
 
 
 def _memory_value(case: Case) -> float | None:
     base = case["float32"]
     own, of_float32 = (None if each is None else _plain(each["peak_bytes"]) for each in (case, base))
-    return None if not own or not of_float32 or case["variant"] == _FLOAT32 else own / of_float32
+    return None if not own or not of_float32 or case["variant"] == FLOAT32 else own / of_float32
 
 
 def _cost_text(case: Case) -> str:
@@ -491,13 +442,13 @@ def _of_whole(name: str, heading: str, cell: Cell) -> Cell:
     return Cell(
         name=name,
         heading=heading,
-        value=lambda case: cell.value(case["whole"]),
-        text=lambda case: cell.text(case["whole"]),
+        value=lambda case: None if case["whole"] is None else cell.value(case["whole"]),
+        text=lambda case: MISSING if case["whole"] is None else cell.text(case["whole"]),
     )
 
 
 def _saved(case: Case) -> float | None:
-    whole, own = (_plain(each["compile_cost_ns"]) for each in (case["whole"], case))
+    whole, own = (each and _plain(each["compile_cost_ns"]) for each in (case["whole"], case))
     return own / whole - 1 if whole and own is not None and whole > 0 else None
 
 
@@ -526,9 +477,7 @@ _TRIALS = Cell(
 _SPEEDUP = Cell(
     name="speedup", heading="speedup [95 %]", value=_value("speedup"), text=_of_compiled(_speedup)
 )
-_SPEEDUP_INTERVAL = Cell(
-    name="speedup_interval", heading="95 % interval", value=_ends, text=lambda case: f"{_ends(case)}"
-)
+_SPEEDUP_INTERVAL = _ends_cell("speedup_interval", _ends)
 _NOTES = Cell(
     name="notes",
     heading="notes",
@@ -703,7 +652,6 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
         _named("break_even_high_steps", "at most", "break_even_high"),
         _COLUMNS["break_even_time_ns"],
     ),
-    Door.API: tuple(_COLUMNS.values()),
     Door.PAGE: (
         *_NAMED_ON_PAGES,
         *_RATES,
@@ -781,12 +729,7 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
         _COLUMNS["latency_ns"],
         _named("throughput_per_s", "throughput"),
         Cell(name="speed_over_float32", heading="float32 / it [95 %]", value=_gain_value, text=_gain_text),
-        Cell(
-            name="speed_over_float32_interval",
-            heading="95 % interval",
-            value=_gain_ends,
-            text=lambda case: f"{_gain_ends(case)}",
-        ),
+        _ends_cell("speed_over_float32_interval", _gain_ends),
         _COLUMNS["peak_bytes"],
         Cell(
             name="memory_of_float32",
@@ -843,16 +786,16 @@ DOORS: dict[Door, tuple[Cell, ...]] = {
             value=_against_default_value,
             text=_against_default_text,
         ),
-        Cell(
-            name="speedup_over_default_interval",
-            heading="95 % interval",
-            value=_against_default_ends,
-            text=lambda case: f"{_against_default_ends(case)}",
-        ),
+        _ends_cell("speedup_over_default_interval", _against_default_ends),
         _NOTES,
     ),
 }
 """The cells of each door, in its order."""
 
-CELLS: dict[str, Cell] = {**_COLUMNS, **_METRICS, "notes": _NOTES}
-"""What --columns can name: every column of a case, and every metric by its key."""
+_OF_PEERS = {each.name: each for door in PRESETS for each in DOORS[door] if each.name not in _COLUMNS}
+LISTED: tuple[Cell, ...] = (*_COLUMNS.values(), *_OF_PEERS.values())
+"""The cells of `list cases --json` and `/api/v1/cases`: every column of a case, what its peers say of it, and
+the notes.
+"""
+CELLS: dict[str, Cell] = {**_METRICS, **{each.name: each for each in LISTED}}
+"""What --columns can name: those, and every metric by its key."""

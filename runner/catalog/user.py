@@ -30,9 +30,21 @@ def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
     for entry in settings.workload:
         for definition in _sweep(entry, settings):
             if definition.name in definitions:
+                _require_each_once(entry)
                 raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
             definitions[definition.name] = definition
     return definitions
+
+
+def _require_each_once(entry: WorkloadSettings) -> None:
+    """Raises ConfigError for a list of `entry` that has a value twice: it would make two workloads of it."""
+    lists = {name: getattr(entry, name) for name in ("batch_size", "ranks", "dtype", "variants")}
+    for name, values in {**lists, **entry.shape}.items():
+        listed = values if isinstance(values, tuple) else ()
+        twice = next((each for each in listed if listed.count(each) > 1), None)
+        if twice is not None:
+            said = f"{name} of [[workload]] {entry.name!r} has {twice} more than once."
+            raise ConfigError(said, "List each value once.")
 
 
 def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:

@@ -175,7 +175,7 @@ def left_out_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     for row in rows:
         found.setdefault(row["finding"], []).append(row["part"])
     undecided = len(found.pop(UNDECIDED, ()))
-    shown = "; ".join(f"{finding}: {', '.join(parts)}" for finding, parts in found.items())
+    shown = "; ".join(f"{', '.join(parts)} ({finding})" for finding, parts in found.items())
     lines = [f"What is shown: {shown}."] if shown else []
     if undecided:
         lines.append(f"{undecided} of {plural(len(rows), 'part')} undecided: more --trials decide more.")

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
 from compilewatch.db.columns.case import CASE_COLUMNS
 from compilewatch.db.engine.session import Database
@@ -19,6 +19,7 @@ from compilewatch.db.metrics.eligibility import is_canary
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import CASES, matching, matching_series, matching_trials
 from compilewatch.db.queries.trials import frame_where
+from compilewatch.db.records.identity import FLOAT32
 from compilewatch.db.records.strategies import compile_arguments, sort_key
 from compilewatch.db.records.trial import FailureKind, Strategy
 from compilewatch.db.records.versions import version_key
@@ -39,14 +40,25 @@ def stored_cases(
     that a row is set against is there whatever is chosen. Raises NotFoundError for a case `after` that is
     none of them.
     """
+    return cases_and_peers(db, filters, after=after, limit=limit)[0]
+
+
+def cases_and_peers(
+    db: Database, filters: Filters, *, after: str | None = None, limit: int | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`stored_cases`, and a frame of these and of every case that one of them may be set against, whatever
+    workloads and strategies are chosen: of its workload, and of that with one rank or in float32.
+    """
+    wide = replace(filters, strategies=(), workloads=())
     with db.read() as connection:
         chosen = _in_order(connection, filters, after, limit)
-        conditions = matching(replace(filters, strategies=()))
-        if limit is not None:
+        conditions = matching(wide)
+        if limit is not None or filters.workloads:
             conditions += _of_workloads(chosen)
-        cases = summarize_cases(frame_where(connection, conditions, filters))
-    cases.insert(0, "case_id", cases["build_id"] + "-" + cases["series_id"])
-    return cases.set_index("case_id", drop=False).loc[list(map(_case_id, chosen))].reset_index(drop=True)
+        every = summarize_cases(frame_where(connection, conditions, wide))
+    every.insert(0, "case_id", every["build_id"] + "-" + every["series_id"])
+    cases = every.set_index("case_id", drop=False).loc[list(map(_case_id, chosen))].reset_index(drop=True)
+    return cases, every
 
 
 class _Listed(NamedTuple):
@@ -115,11 +127,15 @@ def _case_id(case: _Listed) -> str:
 
 def _of_workloads(cases: Sequence[_Listed]) -> list[ColumnElement[bool]]:
     """Conditions on `trial` that hold for every trial of the workloads of `cases` on their machines and
-    builds: the eager that one is set against may be another's.
+    builds, and of those with one rank or in float32: what one is set against may be another's.
     """
+    own = WORKLOAD.c.workload_id.in_({each.series.workload_id for each in cases})
+    several = or_(WORKLOAD.c.ranks.is_not(None), WORKLOAD.c.variant.is_not(None))
+    of_versions = WORKLOAD.c.version.in_(select(WORKLOAD.c.version).where(own, several))
+    first = or_(WORKLOAD.c.ranks == 1, WORKLOAD.c.variant == FLOAT32)
     series = select(SERIES.c.series_id).where(
         SERIES.c.machine_id.in_({each.series.machine_id for each in cases}),
-        SERIES.c.workload_id.in_({each.series.workload_id for each in cases}),
+        SERIES.c.workload_id.in_(select(WORKLOAD.c.workload_id).where(or_(own, and_(of_versions, first)))),
     )
     return [TRIAL.c.series_id.in_(series), TRIAL.c.build_id.in_({each.build_id for each in cases})]
 

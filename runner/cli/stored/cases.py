@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from compilewatch.db.cause.notes import PAYS_BELOW_PERCENT
@@ -14,23 +14,21 @@ from compilewatch.db.cells import harmless, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import plain
-from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.annotations import notes_beside
-from compilewatch.db.queries.cases.stored_cases import changes_of_strategies, stored_cases
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.records.trial import StrategyKind
 from compilewatch.db.verdicts.case_view import (
     CELLS,
     DOORS,
+    LISTED,
     Case,
     Cell,
     Door,
     case_texts,
     case_view,
     rows_of_door,
-    with_peers,
 )
+from compilewatch.db.verdicts.peers import listed_cases
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines, print_markdown
 
@@ -38,15 +36,9 @@ Columns = Sequence[Cell]
 
 
 def read_rows(database: Database, filters: Filters, door: Door) -> list[Case]:
-    """The cases that `filters` let through, with their peers and notes; those that `door` has as rows."""
+    """The cases that `filters` let through; those that `door` has as rows."""
     require_stored(database, filters)
-    every = with_peers(
-        row_dicts(stored_cases(database, replace(filters, strategies=()))),
-        changes_of_strategies(database),
-        notes_beside(database, filters),
-    )
-    chosen = [case for case in every if not filters.strategies or case["strategy"] in filters.strategies]
-    return rows_of_door(chosen, door)
+    return rows_of_door(listed_cases(database, filters), door)
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ _MEASURED_BY = {
 def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: Form) -> None:
     """Without columns asked for, a table has those of `run`, JSON and CSV have every one and the notes."""
     if form.json or form.csv:
-        cells = asked or (*DOORS[Door.API], CELLS["notes"])
+        cells = asked or LISTED
         if form.json:
             _print_json(rows, cells)
         else:

@@ -15,8 +15,8 @@ from compilewatch.db.verdicts.case_view import (
     case_texts,
     case_view,
     rows_of_door,
-    with_peers,
 )
+from compilewatch.db.verdicts.peers import with_peers
 
 
 def _case(strategy: str, speedup: tuple[float, float, float], cost_ns: float) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def _case(strategy: str, speedup: tuple[float, float, float], cost_ns: float) ->
 
 def test_a_strategy_is_set_against_default_with_the_interval_of_both() -> None:
     cases = [_case("default", (1.6, 1.5, 1.7), 10e9), _case("max-autotune", (2.0, 1.8, 2.25), 40e9)]
-    rows = with_peers(cases, {"max-autotune": "mode max-autotune"}, lambda _: ())
+    rows = with_peers(cases, cases, {"max-autotune": "mode max-autotune"}, lambda _: ())
     row = case_view(rows[1], DOORS[Door.STRATEGIES])
     assert row["changes"] == "mode max-autotune"
     # By hand: ln(2 / 1.8) = .10536 and ln(1.7 / 1.6) = .06062 below, ln(2.25 / 2) = .11778 and
@@ -49,7 +49,7 @@ def test_names_stay_as_people_wrote_them_and_words_of_ours_lose_their_underscore
 
 def test_whole_and_regional_compilation_stand_in_one_row() -> None:
     cases = [_case("default", (1.6, 1.5, 1.7), 40e9), _case("default+regional", (1.5, 1.4, 1.6), 10e9)]
-    (row,) = rows_of_door(with_peers(cases, {}, lambda _: ()), Door.REGIONAL)
+    (row,) = rows_of_door(with_peers(cases, cases, {}, lambda _: ()), Door.REGIONAL)
     values = case_view(row, DOORS[Door.REGIONAL])
     assert (values["whole_compile_cost_ns"], values["compile_cost_ns"]) == (40e9, 10e9)
     assert values["compile_cost_change"] == pytest.approx(-0.75)
@@ -74,7 +74,7 @@ def test_ranks_are_set_against_one_rank_of_the_same_workload() -> None:
     ]
     one, four, alone = (
         case_view(row, DOORS[Door.SCALING])
-        for row in rows_of_door(with_peers(cases, {}, lambda _: ()), Door.SCALING)
+        for row in rows_of_door(with_peers(cases, cases, {}, lambda _: ()), Door.SCALING)
     )
     assert (four["ranks"], four["scaling_efficiency"]) == (4, 0.75)
     # By hand: ln(300 / 280) = .06899 and ln(111 / 100) = .10436 below, ln(320 / 300) = .06454 and

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from compilewatch.dashboard.api.endpoints import ENDPOINTS
-from compilewatch.db.engine.session import open_database
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
+from tests.builders import make_trial, make_workload
 
 
 @pytest.fixture
@@ -61,6 +63,38 @@ def test_strategies_of_the_api_are_rows_and_leave_the_figures_as_they_are(steppe
         whole = endpoint.answer(database, {"limit": 1000, "cursor": None}).rows
         chosen = endpoint.answer(database, {"limit": 1000, "cursor": None, "strategy": ("default",)}).rows
     assert chosen == [row for row in whole if row["strategy"] == "default"] != []
+
+
+@pytest.mark.parametrize("asked", [{}, {"workload": ("ddp-r2", "m-bf16")}])
+def test_what_a_case_is_set_against_is_there_whatever_is_asked_for(
+    asked: dict[str, Any], database: Database
+) -> None:
+    """That of one rank and that in float32 are other workloads: on another page, or not asked for."""
+    measured = {
+        "ddp-r1": (1e6, {"ranks": 1, "items_per_iteration": 4.0}),
+        "ddp-r2": (1.25e6, {"ranks": 2, "items_per_iteration": 8.0}),
+        "m-bf16": (1e6, {"variant": "bf16", "dtype": "bfloat16"}),
+        "m-float32": (2e6, {"variant": "float32"}),
+    }
+    save_trials(
+        database,
+        [
+            make_trial(
+                workload=make_workload(name, version="1", **more), trial_id=name, latency_ns=latency_ns
+            )
+            for name, (latency_ns, more) in measured.items()
+        ],
+    )
+    (endpoint,) = (each for each in ENDPOINTS if each.path == "/cases")
+    rows: dict[str, Any] = {}
+    cursor = None
+    while not rows or cursor is not None:
+        page = endpoint.answer(database, {"limit": 1, "cursor": cursor, **asked})
+        rows |= {row["workload"]: row for row in page.rows}
+        cursor = page.next_cursor
+    assert rows.keys() == set(asked.get("workload", measured))
+    assert rows["ddp-r2"]["scaling_efficiency"] == pytest.approx(0.8, rel=0.01)
+    assert rows["m-bf16"]["speed_over_float32"] == pytest.approx(2, rel=0.01)
 
 
 def test_the_page_of_the_api_goes_on_where_the_last_one_ended(stepped: str) -> None:

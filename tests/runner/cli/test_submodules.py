@@ -95,7 +95,7 @@ def test_passes_that_were_left_out_are_summed_up_in_sentences() -> None:
         )
     ]
     assert left_out_lines(rows) == [
-        "What is shown: earns it: pattern_matcher, epilogue_fusion; changes neither: inplace_buffers.",
+        "What is shown: pattern_matcher, epilogue_fusion (earns it); inplace_buffers (changes neither).",
         "1 of 4 parts undecided: more --trials decide more.",
     ]
     assert left_out_lines(rows[1:2]) == ["1 of 1 part undecided: more --trials decide more."]

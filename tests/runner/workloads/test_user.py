@@ -429,6 +429,20 @@ def test_two_sweeps_cannot_make_one_name() -> None:
         known_workloads(load_settings())
 
 
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ("ranks = [1, 2, 1]", "ranks of [[workload]] 'a' has 1 more than once."),
+        ("shape = { sequence_length = [8, 8] }", "sequence_length of [[workload]] 'a' has 8 more than once."),
+        ('variants = ["bf16", "bf16"]', "variants of [[workload]] 'a' has bf16 more than once."),
+    ],
+)
+def test_a_list_that_has_a_value_twice_is_named(listed: str, said: str) -> None:
+    write("compilewatch.toml", f'[[workload]]\nname = "a"\ntarget = "encoder"\n{listed}\n')
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        known_workloads(load_settings())
+
+
 def test_the_version_is_that_of_the_file_and_the_arguments(tmp_path: Path) -> None:
     def version(**changes: Any) -> str:
         fields = {"name": "w", "task": Task.FUNCTION, "target": "my_models:f", "path": (str(tmp_path),)}
