@@ -116,12 +116,16 @@ def torch_bytes(python: Path) -> int | None:
     return taken or None
 
 
-def disk_words(environments: int, python: Path, data_dir: Path) -> str:
-    """What so many environments like that of `python` take on disk, and what is free there, as a sentence."""
-    each, (free, _) = torch_bytes(python), disk_room(data_dir)
+def disk_words(environments: int, python: Path, settings: Settings) -> str:
+    """What so many environments take on disk, each as the largest of `python` and the created builds, and
+    what is free there, as a sentence.
+    """
     if not environments:
         return "Nothing is installed."
-    known = f"about {size(each)} each as torch takes here" if each else "of unknown size"
+    pythons = {python, *(build.python for build in created_builds(settings))}
+    most = max((torch_bytes(each) or 0 for each in pythons), default=0)
+    known = f"about {size(most)} each as torch takes here" if most else "of unknown size"
+    free, _ = disk_room(settings.data_dir)
     return f"{plural(environments, 'environment')} at most, {known}; {size(free)} are free."
 
 

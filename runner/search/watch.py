@@ -78,7 +78,7 @@ def new_releases(database: Database, settings: Settings, in_use: InUse, *, by: s
 def before(database: Database, settings: Settings, release: Release, in_use: InUse) -> list[str]:
     """What trying it takes at most, in sentences."""
     plan = _plan(settings, [in_use.build, in_use.build])
-    room = disk_words(1, in_use.build.python, settings.data_dir)
+    room = disk_words(1, in_use.build.python, settings)
     watch, against = settings.watch, in_use.version_of(release.package)
     trials, about = plural(len(plan.trials), "trial"), duration(round(plan_s(database, plan)) * 1e9)
     return [

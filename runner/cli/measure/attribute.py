@@ -231,7 +231,7 @@ def _plan(measurer: Measurer) -> dict[str, Any]:
         f"{plural(len(environments), 'environment')} to install, {plural(len(cases), 'case')} to measure.",
         f"About {duration(round(minutes[0] * 60) * 1e9)} of trials, at most "
         f"{duration(round(minutes[1] * 60) * 1e9)}; installing comes on top.",
-        disk_words(len(environments), measurer.head.build.python, measurer.settings.data_dir),
+        disk_words(len(environments), measurer.head.build.python, measurer.settings),
     ]
     return {
         "plan": True,

@@ -145,7 +145,7 @@ def _before(
     return [
         f"At most {builds} of {plural(releases, 'release')} are installed and measured: "
         f"{duration(round(low) * 1e9)} to {duration(round(high) * 1e9)} of trials; installing comes on top.",
-        disk_words(min(builds, 2) if discard else builds, Path(sys.executable), settings.data_dir),
+        disk_words(min(builds, 2) if discard else builds, Path(sys.executable), settings),
     ]
 
 

@@ -33,6 +33,7 @@ from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.search import new_releases, watch
+from compilewatch.runner.search.environments import disk_words
 from compilewatch.runner.search.new_releases import (
     InUse,
     Release,
@@ -347,3 +348,15 @@ def test_two_wheels_of_an_index_are_compared_for_real(index: tuple[Path, str], h
     shown = compilewatch("report", "show", row["report_id"], cwd=Path.cwd())
     assert row["text"] in " ".join(shown.stdout.split())
     assert not [path for path in Path(".compilewatch/builds").iterdir() if path.is_dir()]
+
+
+def test_an_environment_takes_what_the_largest_of_this_host_takes(tmp_path: Path) -> None:
+    for name, taken in (("torch-2.9.0", 5_000_000_000), ("torch-2.8.0+cpu", 700_000_000)):
+        python = tmp_path / "data" / "builds" / name / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f"#!/bin/sh\necho {taken}\n")
+        python.chmod(0o755)
+        facts = BuildFacts(requirements=(name,), torch=name.removeprefix("torch-"), python="3.11")
+        (python.parents[1] / "build.json").write_text(facts.model_dump_json())
+    said = disk_words(2, Path(sys.executable), watching(tmp_path))
+    assert said.startswith("2 environments at most, about 4.66 GiB each as torch takes here; ")
