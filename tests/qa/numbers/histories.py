@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Build, CacheState, Strategy, Trial
-from compilewatch.db.store.trials import save_trials, start_run
+from compilewatch.db.store.trials import end_run, save_trials, start_run
 from tests.builders import (
     MS,
     SECOND,
@@ -31,14 +32,21 @@ STRATEGIES = ("eager", "default", "max-autotune", "default+warm")
 FACTORS = (1.0, 1.0, 1.0, 0.7, 1.12, 1.6, 2.5)
 """By how much a build changes a case."""
 MOST_TRIALS = 8
-CURED = 0.25
-"""The share of histories with a case that one release slowed and the next one mended."""
+CURED, SLOWED = 0.25, 0.25
+"""The shares of histories with a case that one release slowed and the next one mended, and with one that the
+newest release alone slowed.
+"""
+ENDED = 0.8
+"""The share of histories whose announced runs have ended; `gate` judges no other."""
 
 
 class History(list[Trial]):
-    """Trials, printed in short. `planned` are the trials announced of each run, where it was announced."""
+    """Trials, printed in short. `planned` are the trials announced of each run, where it was announced;
+    `ended`: whether such a run has ended.
+    """
 
     planned: int | None = None
+    ended: bool = True
 
     def __repr__(self) -> str:
         return repr([(each.trial_id, each.latency_samples_ns[:1]) for each in self[:20]])
@@ -86,9 +94,13 @@ def numbered(number: int, machines: int = len(MACHINES)) -> History:
     )
     history = make_history(kind, seed=number)
     more = random.Random(f"cured {number}")
-    if history and more.random() < CURED:
-        history += _cured(kind, more)
+    which = more.random() if history else 1.0
+    if which < CURED:
+        history += _of_releases(kind, (1.0, 6.0, 1.0), more)
+    elif which < CURED + SLOWED:
+        history += _of_releases(kind, (1.0, 1.0, 6.0), more)
     history.planned = draw.choice((None, draw.randint(1, 60)))
+    history.ended = more.random() < ENDED
     return history
 
 
@@ -108,6 +120,8 @@ def store(history: History, template: Path, path: Path) -> str:
                 planned_trials=history.planned,
             )
         save_trials(database, history)
+        for run in {each.run_id for each in history} if history.planned and history.ended else ():
+            end_run(database, run, max(each.started_at for each in history), RunStatus.FINISHED)
     return url
 
 
@@ -145,15 +159,13 @@ def _on_machine(kind: Kind, machine: str, place: int, generator: random.Random) 
             yield _trial(kind, machine, build, case, levels, factors, began, generator)
 
 
-def _cured(kind: Kind, generator: random.Random) -> Iterator[Trial]:
-    """A workload of its own on the first machine, with every release: slower with the second, as before with
-    the third.
-    """
+def _of_releases(kind: Kind, slower: tuple[float, float, float], generator: random.Random) -> Iterator[Trial]:
+    """A workload of its own on the first machine, with every release as many times `slower`."""
     machine, steady = kind.machines[0], replace(kind, spread=0.002, failing=0.0)
-    cases = [("mended", strategy) for strategy in ("eager", "default")]
+    cases = [("released", strategy) for strategy in ("eager", "default")]
     levels = dict.fromkeys(cases, 8 * MS)
-    slowed = (cases[1], RELEASES[1])
-    factors = {(case, build): 1.0 for case in cases for build in RELEASES} | {slowed: 6.0}
+    factors = {(case, build): 1.0 for case in cases for build in RELEASES}
+    factors |= {(cases[1], build): factor for build, factor in zip(RELEASES, slower, strict=True)}
     clock = START - timedelta(days=20)
     for day, build in enumerate(RELEASES):
         for number in range(12):
