@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -23,6 +23,8 @@ from compilewatch.runner.config.sources import load_settings
 
 if TYPE_CHECKING:
     from compilewatch.db.engine.session import Database
+
+T = TypeVar("T")
 
 DatabaseOption = Annotated[
     str | None,
@@ -40,8 +42,27 @@ ConfigOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu or cuda:0.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
+_FORM = f"{__name__}.form"
+
+
+def one_form(context: typer.Context, option: typer.CallbackParam, value: T) -> T:
+    """Of an option that says in which form a command answers: one answer has one form. Raises ConfigError for
+    the second.
+    """
+    first, this = context.meta.get(_FORM), option.opts[0]
+    if value and first not in (None, this):
+        raise ConfigError(f"{first} and {this} are two forms of one answer.", "Choose one of them.")
+    if value:
+        context.meta[_FORM] = this
+    return value
+
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print exactly one JSON document.", callback=one_form)
+]
+MarkdownOption = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown for a pull request.", callback=one_form)
+]
 MachineOption = Annotated[
     str | None,
     typer.Option(

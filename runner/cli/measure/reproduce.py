@@ -21,7 +21,14 @@ from compilewatch.db.verdicts import gateway
 from compilewatch.db.verdicts.issue import ISSUE_SCRIPTS, issue_sides, issue_text
 from compilewatch.db.verdicts.sides import builds_of_side, resolve_side
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
-from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    database_of,
+    one_form,
+    settings_of,
+)
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import measure
@@ -51,7 +58,9 @@ def reproduce(
     script: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write one Python file that needs torch alone; - for standard output."
+            metavar="FILE",
+            help="Write one Python file that needs torch alone; - for standard output.",
+            callback=one_form,
         ),
     ] = None,
     python: Annotated[
@@ -61,7 +70,10 @@ def reproduce(
         str | None, typer.Option(metavar="NAME", help="Run under one of `compilewatch builds list`.")
     ] = None,
     issue: Annotated[
-        bool, typer.Option("--issue", help="Run a short script under both builds; print all as Markdown.")
+        bool,
+        typer.Option(
+            "--issue", help="Run a short script under both builds; print all as Markdown.", callback=one_form
+        ),
     ] = False,
     base: Annotated[
         str | None,
@@ -84,10 +96,8 @@ def reproduce(
     """
     settings = settings_of(config, db)
     if issue:
-        if json_ or script or python or build:
-            raise ConfigError(
-                "--issue prints Markdown of both builds.", "Leave --json, --script, --python, --build."
-            )
+        if python or build:
+            raise ConfigError("--issue runs under both builds.", "Leave --python and --build.")
         with database_of(settings, migrate=False, changes=True) as database:
             return _issue(database, settings, trial_id, base, with_code=with_code)
     with database_of(settings, migrate=False, changes=script is None) as database:

@@ -43,17 +43,11 @@ def read_rows(database: Database, filters: Filters, door: Door) -> list[Case]:
 
 @dataclass(frozen=True)
 class Form:
-    """How a list is printed; none of them: as a table. Raises ConfigError for several."""
+    """How a list is printed; none of them: as a table."""
 
     json: bool = False
     csv: bool = False
     markdown: bool = False
-
-    def __post_init__(self) -> None:
-        if self.json + self.csv + self.markdown > 1:
-            raise ConfigError(
-                "--json, --csv and --markdown are three forms of one list.", "Choose one of them."
-            )
 
 
 def asked_columns(door: Door, names: str | None) -> Columns | None:

@@ -40,6 +40,7 @@ from compilewatch.runner.cli.options import (
     StrategiesOption,
     database_of,
     machine_named,
+    one_form,
     only,
     settings_of,
 )
@@ -211,8 +212,10 @@ def list_(
         str | None,
         typer.Option(metavar="NAMES", help="Of cases: figures by name, such as latency,speedup,dtype,notes."),
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Of cases: print CSV.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Of cases: print Markdown.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Of cases: print CSV.", callback=one_form)] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Of cases: print Markdown.", callback=one_form)
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,

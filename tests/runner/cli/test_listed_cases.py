@@ -124,7 +124,3 @@ def test_columns_are_chosen_by_name(printed: Any) -> None:
 def test_what_is_no_column_and_two_choices_are_refused(options: list[str], stepped: str) -> None:
     assert exit_code_of(app, ["list", "cases", *options, "--db", stepped]) == 2
     assert exit_code_of(app, ["list", "runs", *options, "--db", stepped]) == 2
-
-
-def test_forms_exclude_each_other(stepped: str) -> None:
-    assert exit_code_of(app, ["list", "cases", "--json", "--csv", "--db", stepped]) == 2

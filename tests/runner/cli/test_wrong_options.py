@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from enum import Enum
+from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -83,6 +84,13 @@ TEXTS = [
     for parameter in command.params
     if held(parameter) in (str, Path) and parameter.name not in ("config", "output")
 ]
+FORMS = {"--json": (), "--csv": (), "--markdown": (), "--issue": (), "--script": ("-",)}
+"""Options that say in which form a command answers, and their values."""
+TWO_FORMS = [
+    (*path, *("latest" for each in command.params if each.required), *both)
+    for path, command in COMMANDS.items()
+    for both in permutations([each for option in command.params for each in option.opts if each in FORMS], 2)
+]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +121,29 @@ def test_a_value_of_another_type(
     assert second.startswith("  Try `compilewatch ")
     assert shown.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_commands_with_two_forms_are_known() -> None:
+    assert {words[0] for words in TWO_FORMS} == {"list", "compare", "gate", "reproduce"}
+
+
+@pytest.mark.parametrize("words", TWO_FORMS, ids=" ".join)
+def test_two_forms_of_one_answer(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = [part for word in words for part in (word, *FORMS.get(word, ()))]
+    assert exit_code_of(app, typed) == 2
+    shown = capsys.readouterr()
+    first, second = words[-2:]
+    assert shown.err.splitlines() == [
+        f"compilewatch: {first} and {second} are two forms of one answer.",
+        "  Choose one of them.",
+    ]
+    assert shown.out == ""
 
 
 @pytest.mark.parametrize("words", TEXTS, ids=lambda words: " ".join(words).replace("\x07", "^G"))
