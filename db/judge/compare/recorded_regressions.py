@@ -20,7 +20,7 @@ from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
-from compilewatch.db.units import plural
+from compilewatch.db.units import moment, plural
 
 
 class TriageEvent(Result):
@@ -259,11 +259,14 @@ def between(base: str, head: str, machine: str | None, tally: str | None) -> str
 
 
 def tally_lines(regressions: Iterable[Regression]) -> list[str]:
-    """A line for each two sides between which something is recorded, newest first, with the newest tally."""
+    """A line for each two sides between which something is recorded, newest first, with the newest tally and
+    when it was made: trials that came later change what a comparison says now.
+    """
     lines: dict[tuple[str, str, str | None], str] = {}
     for each in sorted(regressions, key=lambda each: each.recorded_at, reverse=True):
         if each.tally is not None:
             base, head = (side_title(side, each.changed_components) for side in (each.base, each.head))
             key = (each.base_key, each.head_key, each.machine_id)
-            lines.setdefault(key, between(base, head, each.machine, each.tally_text))
+            line = between(base, head, each.machine, each.tally_text)
+            lines.setdefault(key, f"{line} (as of {moment(each.recorded_at)})")
     return list(lines.values())

@@ -34,10 +34,8 @@ from sqlalchemy import (
 )
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from compilewatch.db.store.run_cases import bring_up, sum_up
@@ -53,6 +51,7 @@ from compilewatch.db.tables.trials import (
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
 )
+from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
@@ -366,12 +365,12 @@ def _before(connection: Connection, moment: Column[Any], days: int) -> ColumnEle
 
 def _record_regressions(database: Database, history: _History) -> None:
     base, head = (resolve_side(each, database) for each in ("previous", "latest"))
-    builds = (*base.build_ids, *head.build_ids)
     for machine in history.dimensions["machine"]:
-        found = trials_frame(database, Filters(machines=(machine,), builds=builds))
-        if found["build_id"].nunique() == len(builds):
-            comparison = compare_builds(found, base, head, machine_id=machine)
-            record_comparison(database, comparison, at=history.nights[-1].starts_at)
+        try:
+            comparison = compare(database, base, head, machine_id=machine)
+        except VerdictError:
+            continue
+        record_comparison(database, comparison, at=history.nights[-1].starts_at)
 
 
 def is_written(url: str) -> bool:
