@@ -24,7 +24,8 @@ def test_what_is_recorded_counts_as_a_comparison_counts_now(
     large_history.write_history(url, large_history.SERIES_COUNT * _NIGHTS * _REPEATS)
     with open_database(url) as database:
         base, head = (resolve_side(each, database) for each in ("previous", "latest"))
-        recorded = {each.regression.machine_id: each.regression.tally for each in standing_regressions(database)}
+        found = [each.regression for each in standing_regressions(database)]
+        recorded = {each.machine_id: each.tally for each in found}
         now = {machine: compare(database, base, head, machine_id=machine).tally for machine in recorded}
     assert recorded
     assert recorded == now
