@@ -41,7 +41,8 @@ from compilewatch.db.records.trial import CacheState, Task
 _LOGO = (
     "data:image/svg+xml;base64," + b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
 )
-_BOX_PX = 172
+_BOX_PX, _WIDEST_BOX_PX = 172, 340
+_LETTER_PX, _BESIDE_WORDS_PX = 8.1, 52
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
@@ -114,12 +115,20 @@ def _chosen_context(view: View) -> None:
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
     no_machine = "All machines" if PAGES[view.link.page].all_machines else opens_on
     keys = links.keys_of(view.link.page)
-    controls.one_of("machine", "Machine", {"": no_machine, **choices.machines}, width_px=_BOX_PX)
+    machines = {"": no_machine, **choices.machines}
+    controls.one_of("machine", "Machine", machines, width_px=_box_px(machines))
     if "build" in keys:
-        controls.one_of("build", "Build", {"": no_build, **newest_first}, width_px=_BOX_PX)
+        builds = {"": no_build, **newest_first}
+        controls.one_of("build", "Build", builds, width_px=_box_px(builds))
     if "suite" in keys:
         suites = {"": "All suites", **{suite: suite for suite in choices.suites}}
-        controls.one_of("suite", "Suite", suites, width_px=_BOX_PX)
+        controls.one_of("suite", "Suite", suites, width_px=_box_px(suites))
+
+
+def _box_px(words: Mapping[str, str]) -> int:
+    """So wide that each of `words` is whole, as far as a phone has room for it."""
+    longest = max(map(len, words.values()))
+    return min(_WIDEST_BOX_PX, max(_BOX_PX, _BESIDE_WORDS_PX + round(_LETTER_PX * longest)))
 
 
 def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) -> DeltaGenerator:
