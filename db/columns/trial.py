@@ -354,6 +354,19 @@ TRIAL: tuple[Column, ...] = (
         key="cache_bypasses",
         name="Cache bypasses",
     ),
+    _share(
+        column="cache_hit_rate",
+        definition="Of the graphs that the compiler's caches were asked for, the share that they had.",
+        key="cache_hit_rate",
+        name="Cache hit rate",
+    ),
+    _count(
+        column="compiles_after_ready",
+        place="compiler.after_ready.count",
+        definition="What a job compiled after it said that it was ready.",
+        key="compiles_after_ready",
+        name="Compilations after ready",
+    ),
     _float(
         column="gpu_utilization_percent",
         place="device_state.utilization_percent",

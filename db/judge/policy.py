@@ -341,6 +341,8 @@ class Target(Closed):
     cudagraph_launches: Positive | None = None
     cudagraph_skips: Annotated[int, Field(ge=0)] | None = None
     cache_bypasses: Annotated[int, Field(ge=0)] | None = None
+    cache_hit_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    compiles_after_ready: Annotated[int, Field(ge=0)] | None = None
     gpu_utilization_percent: Positive | None = None
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from compilewatch.db.units import plural
 
 AT_LEAST = (
     *("throughput_per_s", "speedup", "ops_captured"),
-    *("compiled_share", "cudagraph_launches", "gpu_utilization_percent"),
+    *("compiled_share", "cudagraph_launches", "cache_hit_rate", "gpu_utilization_percent"),
 )
 """Quantities that must not fall below their target; all others must not rise above it."""
 

@@ -46,6 +46,8 @@ class Metric(StrEnum):
     CUDAGRAPH_LAUNCHES = "cudagraph_launches"
     CUDAGRAPH_SKIPS = "cudagraph_skips"
     CACHE_BYPASSES = "cache_bypasses"
+    CACHE_HIT_RATE = "cache_hit_rate"
+    COMPILES_AFTER_READY = "compiles_after_ready"
     GPU_UTILIZATION = "gpu_utilization"
     NUMERICS = "numerics"
 

@@ -29,6 +29,7 @@ from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     VERSION,
+    CacheCounters,
     CompilerEvent,
     CompilerFacts,
     TimingMethod,
@@ -174,6 +175,7 @@ def _figures(trial: Trial, arrays: dict[str, list[int]]) -> dict[str, Any]:
         "graph_breaks": None if compiler is None else _total(compiler.graph_breaks),
         "recompiles": None if compiler is None else _total(compiler.recompiles),
         **_refusals(compiler),
+        "cache_hit_rate": _hit_rate(compiler.cache) if compiler and compiler.cache else None,
         "compile_threads": compile_threads_of(trial),
         "record_version": VERSION,
     }
@@ -190,6 +192,13 @@ def _refusals(compiler: CompilerFacts | None) -> dict[str, int | None]:
         "recompile_limit_hit": None if hit is None else int(hit),
         **{name: None if reasons is None else len(reasons) for name, reasons in lists.items()},
     }
+
+
+def _hit_rate(caches: CacheCounters) -> float | None:
+    """What AOTAutograd's cache has not, the one of FX graphs is asked for: its miss is no second one."""
+    found = (caches.fx_graph_hits or 0) + (caches.aot_autograd_hits or 0)
+    asked = found + (caches.fx_graph_misses or 0) + (caches.fx_graph_bypasses or 0)
+    return found / asked if asked else None
 
 
 def _standard_deviation(samples: list[int]) -> float:

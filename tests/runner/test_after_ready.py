@@ -148,7 +148,19 @@ def test_what_compiled_after_ready_is_found_and_its_warm_up_leaves_none(
     _, warm = _served(tmp_path, "warm")
     (again,) = read(warm)
     assert _after_ready(again).compiles == []
+
+    # As of one release and the next: what compiled after ready is a target, compared exactly.
+    config = tmp_path / "compilewatch.toml"
+    config.write_text('[[target]]\nworkload = "ranker-*"\ncompiles_after_ready = 0\n')
+    case = ["--workload", "ranker-serve", "--strategy", "compiled", "--metric", "compiles_after_ready"]
+    asked = ["history", *case, "--db", database, "--config", str(config)]
+    exit_code_of(app, asked)
+    assert "at most 0: missed by the newest run." in capsys.readouterr().out
     assert exit_code_of(app, ["import", str(warm), "--db", database]) == 0
+    exit_code_of(app, asked)
+    told = capsys.readouterr().out
+    assert "3 to 0, compared exactly." in told
+    assert "at most 0: met by the newest run." in told
     capsys.readouterr()
     assert exit_code_of(app, ["warm-up", "ranker-serve", "--db", database]) == 0
     assert capsys.readouterr().out == "# ranker-serve compiled nothing after ready.\n"

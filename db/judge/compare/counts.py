@@ -23,7 +23,9 @@ from compilewatch.db.records.trial import NumericsStatus
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import words
 
-COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
+COUNTS = {
+    metric: metric.value for metric in (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.COMPILES_AFTER_READY)
+}
 
 
 @dataclass(frozen=True)

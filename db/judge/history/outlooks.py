@@ -11,7 +11,7 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.history.series import SeriesHistory
 from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.judge.targets import AT_LEAST, Forecast, forecast_crossing
-from compilewatch.db.metrics.groups import floats
+from compilewatch.db.metrics.groups import Floats, floats
 from compilewatch.db.records.vocabulary import Metric
 
 _BESIDE = {Metric.LATENCY: ("latency_p95_ns", "throughput_per_s")}
@@ -40,10 +40,18 @@ def target_outlooks(
             continue
         for quantity in (METRICS[series.metric].column, *_BESIDE.get(series.metric, ())):
             limit = target.limits().get(quantity)
-            if limit:
+            if limit is not None:
                 values = floats(points[quantity].iloc[start:])
-                usable = values[np.isfinite(values) & (values > 0)]
                 at_least = quantity in AT_LEAST
-                forecast = forecast_crossing(usable, limit, at_least=at_least, policy=policy)
+                forecast = _forecast(values[np.isfinite(values)], limit, at_least=at_least, policy=policy)
                 outlooks.append(TargetOutlook(quantity, limit, at_least, forecast))
     return outlooks
+
+
+def _forecast(values: Floats, limit: float, *, at_least: bool, policy: Policy) -> Forecast:
+    """A limit of 0, nothing at all, is met or missed: no trend leads to it."""
+    if limit > 0:
+        return forecast_crossing(values[values > 0], limit, at_least=at_least, policy=policy)
+    known = len(values) > 0
+    reason = ("missed by the newest run" if values[-1] > 0 else "met by the newest run") if known else "unknown"
+    return Forecast(points=None, slope_per_point=None, p_value=None, reason=reason)

@@ -17,6 +17,7 @@ from tests.db.metrics.frames import trials_frame
 _RAN = {
     **{"compiled_share": 0.75, "cudagraph_launches": 3, "cudagraph_skips": 1, "recompile_limit_hit": 1},
     **{"cache_bypasses": 2, "gpu_utilization_percent": 90.0},
+    **{"cache_hit_rate": 0.9, "compiles_after_ready": 7},
 }
 
 
@@ -49,6 +50,10 @@ def checks(target: dict[str, Any], **fields: Any) -> list[TargetCheck]:
         ({"cudagraph_skips": 0}, 1, False),
         ({"recompile_limit_hit": 0}, 1, False),
         ({"cache_bypasses": 1}, 2, False),
+        ({"cache_hit_rate": 0.9}, 0.9, True),
+        ({"cache_hit_rate": 0.95}, 0.9, False),
+        ({"compiles_after_ready": 7}, 7, True),
+        ({"compiles_after_ready": 0}, 7, False),
         ({"gpu_utilization_percent": 80}, 90, True),
         ({"gpu_utilization_percent": 95}, 90, False),
     ],
