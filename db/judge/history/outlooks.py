@@ -52,6 +52,6 @@ def _forecast(values: Floats, limit: float, *, at_least: bool, policy: Policy) -
     """A limit of 0, nothing at all, is met or missed: no trend leads to it."""
     if limit > 0:
         return forecast_crossing(values[values > 0], limit, at_least=at_least, policy=policy)
-    known = len(values) > 0
-    reason = ("missed by the newest run" if values[-1] > 0 else "met by the newest run") if known else "unknown"
+    state = "missed" if values[-1:].sum() > 0 else "met"
+    reason = f"{state} by the newest run" if len(values) else "unknown"
     return Forecast(points=None, slope_per_point=None, p_value=None, reason=reason)
