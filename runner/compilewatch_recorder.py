@@ -516,6 +516,8 @@ def main(arguments: list[str] | None = None) -> None:
     program = words[as_module:]
     if not program or program[0].startswith("-"):
         raise SystemExit(_USAGE)
+    if not as_module and not Path(program[0]).exists():
+        raise SystemExit(f"There is no program {program[0]}.\n{_USAGE}")
     ready_after = options.get("ready-after", "0")
     if not ready_after.isdecimal():
         raise SystemExit(f"--ready-after {ready_after}: is no number of steps.\n{_USAGE}")

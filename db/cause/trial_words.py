@@ -159,12 +159,16 @@ def other_figures(summary: Summary) -> list[tuple[str, str]]:
     return [*known, *((name, f"{value:.10g}") for name, value in sorted(summary.metrics.items()))]
 
 
+NOT_SPLIT = "not split: `for batch in record.batches(loader)` notes how long it waits for data"
+"""What is said of steps of which nobody knows how long they waited for their batch."""
+
+
 def loop_text(summary: Summary) -> str | None:
-    """Where the loop of a recorded job spent its time; None of a job that does not note its batches."""
+    """Where the loop of a recorded job spent its time, or what notes it; None where no step was recorded."""
     known = [summary.metrics.get(name) for name in ("loop_s", "loop_data_s", "loop_compile_s")]
     loop, data, compiling = (None if each is None else each * 1e9 for each in known)
     if not loop or data is None or compiling is None:
-        return None
+        return NOT_SPLIT if summary.metrics.get("steps_recorded") else None
     parts = ((data, "waiting for data"), (compiling, "compiling"), (loop - data - compiling, "in steps"))
     spent = ", ".join(f"{duration(ns)} {what} ({percent(ns / loop)})" for ns, what in parts)
     share = summary.metrics.get("steady_data_share")

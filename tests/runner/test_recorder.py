@@ -232,6 +232,13 @@ for batch in record.batches(DataLoader(Slow(), batch_size=1)):
 """
 
 
+def test_a_program_that_is_misspelt_is_named_and_nothing_recorded(tmp_path: Path) -> None:
+    done = run("-m", "compilewatch.record", "trian.py", folder=tmp_path / "jobs")
+    assert done.returncode == 1
+    assert done.stderr.startswith("There is no program trian.py.\nusage: ")
+    assert not (tmp_path / "jobs").exists()
+
+
 def test_what_a_loop_waits_for_its_data_is_noted(tmp_path: Path) -> None:
     """Twelve batches of 20 ms each; a step of so small a model takes next to nothing."""
     folder, program = tmp_path / "jobs", tmp_path / "train.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.cause.ranks import ranks_sentence
-from compilewatch.db.cause.trial_words import loop_text
+from compilewatch.db.cause.trial_words import NOT_SPLIT, loop_text
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.read.importing import import_paths
@@ -137,10 +137,10 @@ def test_a_loop_is_split_into_data_compiling_and_steps(tmp_path: Path) -> None:
     assert text.endswith("waits for data 40.0 % of the time: at most 2.50x by faster steps")
 
 
-def test_a_job_without_a_data_loader_has_no_loop(tmp_path: Path) -> None:
+def test_a_loop_whose_batches_are_not_noted_is_told_how(tmp_path: Path) -> None:
     (trial,) = read(written(tmp_path, ranker=whole_recording()))
     assert "loop_s" not in trial.summary.metrics
-    assert loop_text(trial.summary) is None
+    assert loop_text(trial.summary) == NOT_SPLIT
 
 
 def test_waits_that_are_not_those_of_the_steps_are_refused(tmp_path: Path) -> None:
