@@ -98,8 +98,9 @@ class Head:
 @dataclass(frozen=True)
 class Sides:
     """Head and base, and what to say about the choice. `change` is the pull request or the branch, as the CI
-    or the clone calls it; None on the default branch and where nobody names one. `pull_request_commit` is its
-    short commit, by which people know the head, where another was measured: the merge which a CI checks out.
+    or the clone calls it; None on the default branch, of a commit that is not checked out, and where nobody
+    names one. `pull_request_commit` is its short commit, by which people know the head, where another was
+    measured: the merge which a CI checks out.
     """
 
     base: Selection
@@ -282,12 +283,14 @@ def sides_by_code(
     if found is None:
         raise _no_base(tree, start, commit)
     name = f"{_short(commit)}-dirty" if is_dirty else _short(commit)
+    # What a CI and the clone say is of the checked out commit, and of no other that is named.
+    is_here = tree.commit("HEAD") == commit
     return Sides(
         Selection(name=f"commit={_short(found.commit)}", run_ids=(found.run_id,)),
         head.run.model_copy(update={"name": f"commit={name}"}),
         tuple(_said(start, found, commit)),
-        change=None if start.is_default else _change(tree, environment),
-        pull_request_commit=_people_know(tree, commit, environment) if tree == project else None,
+        change=_change(tree, environment) if is_here and not start.is_default else None,
+        pull_request_commit=_people_know(tree, commit, environment) if is_here and tree == project else None,
     )
 
 

@@ -427,6 +427,27 @@ def test_what_was_accepted_on_a_branch_of_a_clone_holds_for_its_next_commit(flee
     assert fleet.gate() == 0, fleet.said
 
 
+def test_what_was_accepted_on_a_branch_is_not_accepted_of_another_that_is_named_there(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(fleet.pull_request(2), 1.4)
+    other = fleet.stored[-1]
+    fleet.measure(fleet.pull_request(1), 1.4)
+    assert fleet.gate() == 1
+    accept(fleet)
+    assert fleet.gate() == 0, fleet.said
+    assert fleet.gate("--head", "change-2") == 1, fleet.said
+    assert fleet.gate("--run", other) == 1, fleet.said
+
+
+def test_the_comment_of_a_named_commit_names_that_commit(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(other := fleet.merge_of(fleet.pull_request(2)), 1.4)
+    fleet.measure(fleet.merge_of(fleet.pull_request(1)))
+    fleet.in_pull_request(1)
+    assert fleet.gate("--head", other) == 1
+    assert f"→ {other[:7]}: " in fleet.said
+
+
 def test_what_was_accepted_on_main_is_accepted_of_that_commit_alone(fleet: Fleet) -> None:
     fleet.measure(fleet.repository.commit("1"))
     fleet.measure(fleet.repository.commit("2"), 1.4)
