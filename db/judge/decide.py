@@ -1,8 +1,9 @@
 """What makes a case regressed, improved, the same, undecided or set aside: every rule, from the top.
 
-A case is regressed in a metric where enough trials a side show a change for the worse that is significant
-among all cases and at least the smallest that counts, where these trials are few and noisy obvious as well
-(`decide`), and no canary says that the machine did it (`decide_case`).
+A case is regressed in a metric where all of this holds: enough trials a side; a change for the worse that is
+significant among all cases; at least the smallest that counts; obvious, if the trials are few and noisy
+(`decide`); and the machine does not explain it (`decide_case`). What is counted, such as graph breaks, is
+regressed where every trial of the head has more of it than every trial of the base (`decide_count`).
 
 A comparison of two sides is decided in five steps; `db.judge.compare` words what comes out.
 
@@ -703,7 +704,7 @@ def is_set_aside(row: Row) -> bool:
 
 
 def is_worse(row: Row) -> bool:
-    """Whether the number moved the wrong way; None of a change counts as that."""
+    """Whether the number moved the wrong way; one without a change, as where a side fails, too."""
     return row.change is None or direction(row.metric, row.change) is Verdict.REGRESSED
 
 
@@ -716,10 +717,14 @@ def verdict_of_case(rows: Iterable[Row]) -> Verdict | None:
     """The worst verdict on a case in any metric, by what counts: one that moved has moved, for the worse
     where any metric did; only where none moved it counts what is open. None where nothing can be compared.
     """
-    words = {"slower": Verdict.REGRESSED, "faster": Verdict.IMPROVED}
-    found = {words.get(counts_as(row) or "", row.verdict) for row in rows}
+    found = {_counted(row) for row in rows}
     worst_first = (*MOVED, Verdict.INCONCLUSIVE, Verdict.UNCHANGED)
     return next((verdict for verdict in worst_first if verdict in found), None)
+
+
+def _counted(row: Row) -> Verdict:
+    """What moved and does not count has harmed nobody."""
+    return Verdict.UNCHANGED if row.verdict in MOVED and counts_as(row) is None else row.verdict
 
 
 # 5. The comparison as a whole.

@@ -1,9 +1,10 @@
 """Where the figures of a case's row come from, on every door: which it shows, in which order, under what
 name, with which digits.
 
-`DOORS`, at the end, has the cells of each door: `run`, `list cases` and `break-even`, as tables, JSON and
-CSV, pages and their reports, the API. A `Cell` reads one column of a frame of cases, or a few of them
-(parts 3 and 4); `db.columns.case` defines each column, and `db.metrics.cases` computes it of the trials.
+At the end `DOORS` has the cells of each door: `run` (and `list cases` without a preset), `break-even`, the
+presets of `list cases`, pages and their reports. `LISTED` has those of `list cases --json` and `--csv` and of
+the API. A `Cell` reads one column of a frame of cases, or a few of them (parts 3 and 4); `db.columns.case`
+defines each column, and `db.metrics.cases` computes it of the trials.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilewatch.db.judge.decide import counts_as_regression, overall_verdict
+from compilewatch.db.judge.decide import counts_as_regression, overall_verdict, verdict_of_case
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Row
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
@@ -101,3 +101,12 @@ def test_the_worst_that_counts_stands_for_all(rows: list[Row], verdict: Verdict)
 )
 def test_a_speedup_that_fell_because_eager_got_faster_harms_nobody(found: Row, counts: bool):
     assert counts_as_regression(found) is counts
+    assert (verdict_of_case([found]) is Verdict.REGRESSED) is counts
+
+
+def test_what_moved_and_does_not_count_leaves_its_case_as_the_rest_says():
+    harmless = row(Verdict.REGRESSED, Metric.SPEEDUP, who_moved=WhoMoved.EAGER)
+    assert verdict_of_case([harmless, SAME]) is Verdict.UNCHANGED
+    assert verdict_of_case([harmless, OPEN]) is Verdict.INCONCLUSIVE
+    assert verdict_of_case([harmless, WORSE]) is Verdict.REGRESSED
+    assert verdict_of_case([BLAMED, SAME]) is Verdict.INCONCLUSIVE
