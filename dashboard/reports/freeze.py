@@ -219,6 +219,11 @@ def _page(link: Link) -> PageContent:
     except NotFoundError as error:
         raise ReportError(error.message, error.next_step) from error
     if not page.builds:
+        if link.page is Page.MACHINES:
+            raise ReportError(
+                "Under the filters of this link no two machines can be compared.",
+                "Measure the same suite on another, or widen the filters.",
+            )
         raise ReportError("Nothing fits the filters of this link.", "Widen them, then freeze it.")
     if link.focus not in (None, page.link.focus):
         raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")

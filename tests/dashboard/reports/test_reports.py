@@ -185,6 +185,12 @@ def test_a_link_that_means_no_one_view_is_refused(filled_here: str, link: str, s
     assert caught.value.next_step
 
 
+def test_one_machine_is_told_that_it_takes_two(store: Store) -> None:
+    store(make_history(workloads=("mlp",), builds=("2.10.0",)))
+    with pytest.raises(ReportError, match="no two machines can be compared"):
+        freeze_link("machines", **SIGNED)
+
+
 def test_what_cannot_be_frozen_leaves_nothing_behind(copied_url: str, program: Program) -> None:
     code, _, said = program("create", "--compare", "latest", "latest", "--by", "ann")
     assert code == 2
