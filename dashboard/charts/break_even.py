@@ -27,14 +27,15 @@ from compilewatch.db.records.strategies import EAGER
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
 
 Mark = dict[str, object]
-_COLUMNS = ["strategy", "steps", "total", "label", "says", "side", "place", "near", "rule"]
+_COLUMNS = ["strategy", "steps", "total", "label", "says", "side", "place", "near", "far", "rule"]
 
 
 def placed(marks: Sequence[Mark], wanted: int, last: int, *, log: bool) -> pd.DataFrame:
-    """`marks` by steps, each with the side its label would stand on: neighbours would write over each other.
+    """`marks` by steps, each with the side its label would stand on, away from its nearest neighbour.
 
-    In shares of an axis that ends at `last` are `place` of the mark, `near`, how far its nearest neighbour is
-    from it (1 for a single one), and `rule`, at the steps `wanted`, above 1 where the axis ends before it.
+    In shares of an axis that ends at `last` are `place` of the mark, `near` and `far`, how far its neighbours
+    are from it (1 where there is none), and `rule`, at the steps `wanted`, above 1 where the axis ends before
+    it.
     """
     rule = share(wanted, last, log=log)
     ordered = sorted((int(str(mark["steps"])), place) for place, mark in enumerate(marks))
@@ -43,9 +44,10 @@ def placed(marks: Sequence[Mark], wanted: int, last: int, *, log: bool) -> pd.Da
     rows = [
         {
             **marks[number],
-            "side": "left" if nth % 2 == 0 and len(marks) > 1 else "right",
+            "side": "left" if gaps[nth + 1] < gaps[nth] else "right",
             "place": places[nth],
             "near": min(gaps[nth : nth + 2]),
+            "far": max(gaps[nth : nth + 2]),
             "rule": rule,
         }
         for nth, (_, number) in enumerate(ordered)
@@ -84,14 +86,16 @@ _STANDS = (
 
 
 def layers(base: alt.Chart, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """The labels over the frame of `placed` as texts; `x` and `y` are those of the marks."""
+    """The labels over the frame of `placed` as texts; `x` and `y` are those of the marks. A mark between two
+    close ones has no room for one: its tooltip says it.
+    """
     places: tuple[tuple[str, Literal["left", "right"], Literal["top", "bottom"], int], ...] = (
         ("right", "left", "top", 1),
         ("left", "right", "bottom", -1),
     )
     return [
         base.transform_calculate(stands=_STANDS)
-        .transform_filter(f"datum.stands == '{side}'")
+        .transform_filter(f"datum.stands == '{side}' && datum.far * width > {_END}")
         .mark_text(
             align=align,
             baseline=baseline,

@@ -151,7 +151,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         line = " · ".join(
             [
                 context_line(view.link, datetime.now(UTC), why=first.why if first else ""),
-                *(["some GPU times are ungated"] if ungated else []),
+                *(["some times ungated"] if ungated else []),
             ]
         )
         st.caption(escaped(line), help=UNGATED_MEANS if ungated else None)

@@ -77,7 +77,7 @@ def pays(now: pd.DataFrame, before: pd.DataFrame, since: str | None) -> tuple[Pa
         else f"none of {units.count(compared)} shown to be"
     )
     moved = since and any(mean.change is not None for mean in means)
-    note = f"Geometric means, with their change since {since}." if moved else "Geometric means."
+    note = "Geometric means, with their change since the base." if moved else "Geometric means."
     return (Pairs("Does compiling pay, fastest strategy each", pairs, note, key="overview-pays"),)
 
 

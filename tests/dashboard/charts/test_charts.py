@@ -205,6 +205,15 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
     assert found.last_step >= 12000
 
 
+def test_labels_of_close_crossings_stand_apart() -> None:
+    """Each stands away from its nearest neighbour; one between two close ones is far from none of them."""
+    marks: list[break_even.Mark] = [{"steps": steps, "label": str(steps)} for steps in (843, 868, 929, 1752)]
+    rows = break_even.placed(marks, 10_000, 5_000, log=False).set_index("steps")
+    assert rows["side"].to_dict() == {843: "left", 868: "right", 929: "right", 1752: "right"}
+    assert rows["far"].idxmin() == 868
+    assert rows["far"][868] == pytest.approx((929 - 868) / 5_000)
+
+
 def test_build_names_tell_builds_apart(filled_url: str) -> None:
     with open_database(filled_url, read_only=True) as database:
         frame = builds(database)
