@@ -1,9 +1,12 @@
-"""Every write to the database: idempotent, one transaction each."""
+"""Every write to the database: idempotent, one transaction each; and what one would do, undone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -111,3 +114,30 @@ def write_trials(
     if new:
         writer.finish()
     return new, known
+
+
+Written = TypeVar("Written")
+
+
+class _UndoError(Exception):
+    """Leaves the rehearsal's transaction, which rolls it back."""
+
+
+@contextmanager
+def dry_run_session(
+    db: Database, write: Callable[[Connection, Iterable[Trial]], Written]
+) -> Iterator[Callable[[Iterable[Trial]], Written]]:
+    """A `write` whose every call sees what those before it would have stored; the end undoes them all.
+
+    A call that raises leaves nothing for the next one. Writers wait until the block ends.
+    """
+    with suppress(_UndoError), db.write() as connection:
+        yield partial(_nested, connection, write)
+        raise _UndoError
+
+
+def _nested(
+    connection: Connection, write: Callable[[Connection, Iterable[Trial]], Written], trials: Iterable[Trial]
+) -> Written:
+    with connection.begin_nested():
+        return write(connection, trials)

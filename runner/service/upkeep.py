@@ -16,7 +16,7 @@ from compilewatch.db.records.ids import identity
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RunRequest
 from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.service.schedules import measured_stacks
-from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.removal import compact_samples
 from compilewatch.db.units import plural
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.state import device_facts

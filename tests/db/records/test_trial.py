@@ -25,7 +25,7 @@ from compilewatch.db.records.trial import (
     parse_trial,
 )
 from compilewatch.db.service.integrity import find_damage
-from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.removal import compact_samples
 from compilewatch.db.store.trial_rows import trial_rows
 from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.db.tables.trials import TRIAL

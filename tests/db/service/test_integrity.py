@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.service.integrity import find_damage
-from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.removal import compact_samples
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_timed, make_trial
 from tests.db.damaged_page import overwrite_page

@@ -12,7 +12,7 @@ from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
 from compilewatch.db.records.trial import Trial, parse_trial
-from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.removal import compact_samples
 from compilewatch.db.store.trials import save_trial, save_trials
 from tests.builders import make_trial
 
