@@ -13,8 +13,8 @@ from rich.text import Text
 
 from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
 from compilewatch.db.judge.decide import MOVED
-from compilewatch.db.judge.history.outlooks import TargetOutlook
 from compilewatch.db.judge.history.releases import ReleaseStep
+from compilewatch.db.judge.history.series import TargetOutlook
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent, Row
 from compilewatch.db.judge.words.verdicts import marked

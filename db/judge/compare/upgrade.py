@@ -1,30 +1,212 @@
-"""Upgrade verdict: two builds, every matched case, every metric."""
+"""Upgrade verdict: two builds, every matched case, every metric; all cases together; what to measure next."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
+import scipy
 from pandas import DataFrame
 
+from compilewatch.db import units
 from compilewatch.db.columns.metrics import ASKED_METRICS
-from compilewatch.db.judge.compare.advice import advice, trial_seconds
 from compilewatch.db.judge.compare.asked import throughput_rows, with_test
 from compilewatch.db.judge.compare.code import with_hashes
 from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases
-from compilewatch.db.judge.compare.geomean_change import geomean_change
-from compilewatch.db.judge.compare.judge_sides import judge_sides
+from compilewatch.db.judge.compare.judge_sides import Judged, judge_sides
 from compilewatch.db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
 from compilewatch.db.judge.compare.whole import sentences
-from compilewatch.db.judge.decide import overall_verdict
+from compilewatch.db.judge.decide import Evidence, overall_verdict
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.results import (
+    Advice,
+    AdviceStep,
+    CaseKey,
+    Comparison,
+    GeomeanChange,
+    LatencyChange,
+    Row,
+)
+from compilewatch.db.judge.significance import FEWEST_DF
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.judge.words.sentences import whole_percent
 from compilewatch.db.metrics.eligibility import wild_trials
-from compilewatch.db.metrics.groups import equal_to
+from compilewatch.db.metrics.geomean import matched_geomeans
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from compilewatch.db.metrics.throughput import items_per_step
-from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.vocabulary import Metric, Verdict
+
+
+def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:
+    """Of the matched cases of both sides, their canaries left out."""
+    matched = judged.matched
+    means = matched_geomeans(judged.summaries)
+    base, head = means.sides["base"], means.sides["head"]
+    cases = ~np.array(matched.canary, dtype=np.bool_)
+    eager = np.array([key.strategy_kind == StrategyKind.EAGER.value for key in matched.keys], dtype=np.bool_)
+    numbers = {key.workload_id: number for number, key in enumerate(matched.keys)}
+    workload = np.array([numbers[key.workload_id] for key in matched.keys], dtype=np.int64)
+
+    def over(chosen: Bools, metric: Metric = Metric.LATENCY) -> LatencyChange | None:
+        evidence = judged.metrics[metric].evidence
+        return latency_change(evidence, cases & chosen, workload, policy.confidence)
+
+    return GeomeanChange(
+        base=base.matched,
+        head=head.matched,
+        naive_base=base.naive,
+        naive_head=head.naive,
+        cases=means.matched_cases,
+        naive_base_cases=base.naive_cases,
+        naive_head_cases=head.naive_cases,
+        latency=over(cases),
+        compiled_latency=over(~eager),
+        eager_latency=over(eager),
+        speedup=over(~eager, Metric.SPEEDUP),
+        device_time=over(~eager, Metric.DEVICE_TIME),
+    )
+
+
+def latency_change(
+    evidence: Evidence, chosen: Bools, workload: Ints, confidence: float
+) -> LatencyChange | None:
+    """Geometric mean of head / base over the `chosen` cases that have both; None where none has.
+
+    Every case weighs as much as its change is sure: 1 / (its own variance + the variance between cases), as
+    in a random-effects mean (DerSimonian & Laird 1986, Controlled Clinical Trials 7, 177-188). A case that
+    nobody could judge moves little, and none counts for everything. Cases without a known variance weigh as
+    the least sure one.
+
+    `workload` numbers the workload of each case. The interval is Student's t over the cases' log ratios, with
+    the variance of cluster sampling (Cameron & Miller 2015, J. Human Resources 50(2), 317-372, section
+    II): the strategies of one workload move together and do not count as that many witnesses. It is at least
+    the mean's own variance, 1 / the sum of the weights (Roever, Knapp & Friede 2015, BMC Medical Research
+    Methodology 15:99): few cases agree by chance, and one sure case agrees with itself. Where the sides
+    come from different runs, what a run shifts in all cases at once does not average out and is added
+    (degrees of freedom by Satterthwaite 1946). No interval below `FEWEST_DF`
+    degrees of freedom.
+    """
+    used = chosen & np.isfinite(evidence.test.difference)
+    x = evidence.test.difference[used]
+    if not len(x):
+        return None
+    share, own = _shares(x, np.square(evidence.test.standard_error[used]))
+    clusters = np.unique(workload[used], return_inverse=True)[1].reshape(-1)
+    mean = float(np.sum(share * x))
+    sums = np.bincount(clusters, share * (x - mean))
+    half = math.nan
+    if len(sums) >= 2:
+        between = max(own, len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums))))
+        shared = float(np.sum(share * evidence.run_scale[used] * evidence.run_variance[used]))
+        df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(evidence.run_df[used])))
+        if df >= FEWEST_DF:
+            half = float(scipy.special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
+    return LatencyChange(
+        cases=len(x),
+        workloads=len(sums),
+        change=math.expm1(mean),
+        interval=(math.expm1(mean - half), math.expm1(mean + half)) if math.isfinite(half) else None,
+    )
+
+
+def _shares(x: Floats, variance: Floats) -> tuple[Floats, float]:
+    """The weight of each case, together 1, and the variance of their mean; 0 where no case's is known."""
+    known = np.isfinite(variance)
+    if not known.any():
+        return np.full(len(x), 1.0 / len(x)), 0.0
+    variance = np.where(known, variance, np.max(variance[known]))
+    alone = 1.0 / variance
+    mean = np.sum(alone * x) / np.sum(alone)
+    excess = float(np.sum(alone * np.square(x - mean))) - (len(x) - 1)
+    spread = float(np.sum(alone) - np.sum(np.square(alone)) / np.sum(alone))
+    among = max(0.0, excess / spread) if spread > 0 else 0.0
+    weight = 1.0 / (variance + among)
+    total = float(np.sum(weight))
+    shares: Floats = weight / total
+    return shares, 1.0 / total
+
+
+def _satterthwaite(first: float, first_df: float, second: float, second_df: float) -> float:
+    """Degrees of freedom of the sum of two variances; infinite `second_df` stands for a known one."""
+    parts = first**2 / first_df + second**2 / second_df
+    return (first + second) ** 2 / parts if parts > 0 else first_df
+
+
+ADVISED = (Metric.LATENCY, Metric.SPEEDUP)
+"""Metrics that advice plans trials for: compile cost and memory come with the same trials."""
+
+
+def trial_seconds(trials: DataFrame, case: Ints, cases: int) -> Floats:
+    """What one trial of each side of each case took together, by the stored trials; NaN where unknown.
+
+    `trials` with column `side`; `case` the number of each trial's case. The median of each side is taken, and
+    that of the other one where a side has no end stored.
+    """
+    waits = floats((trials["ended_at"] - trials["started_at"]).dt.total_seconds())
+    side = trials["side"].to_numpy(dtype=np.int64)
+    median = Groups(case * 2 + side, 2 * cases).present(waits).quantile(0.5).reshape(cases, 2)
+    mirrored = np.where(np.isnan(median), median[:, ::-1], median)
+    seconds: Floats = mirrored.sum(axis=1)
+    return seconds
+
+
+def advice(rows: Sequence[Row], keys: Sequence[CaseKey], seconds: Floats, policy: Policy) -> Advice | None:
+    """None where nothing is open. `seconds`: as `trial_seconds`, in the order of `keys`."""
+    open_rows = [row for row in rows if row.metric in ADVISED and row.verdict is Verdict.INCONCLUSIVE]
+    if not open_rows:
+        return None
+    cost = {key.ids: each for key, each in zip(keys, seconds.tolist(), strict=True)}
+    fewest = policy.minimum_trials
+    below = [row for row in open_rows if row.more_trials and min(row.trials) + row.more_trials <= fewest]
+    waiting = {row.case.ids for row in below}
+    planned = [row for row in open_rows if row.more_trials and row.case.ids not in waiting]
+    smallest, target = _step(below, cost), _step(planned, cost)
+    unseen = len({row.case.ids for row in open_rows if row.unseen})
+    return Advice(
+        smallest=smallest,
+        target=target,
+        unseen=unseen,
+        sentences=tuple(_sentences(smallest, target, unseen, policy)),
+    )
+
+
+def _step(rows: Iterable[Row], cost: dict[tuple[str, str], float]) -> AdviceStep | None:
+    more: dict[tuple[str, str], int] = {}
+    for row in rows:
+        more[row.case.ids] = max(more.get(row.case.ids, 0), row.more_trials or 0)
+    if not more:
+        return None
+    known = [cost[case] for case in more if math.isfinite(cost[case])]
+    typical = float(np.median(known)) if known else math.nan
+    seconds = sum(n * (cost[case] if math.isfinite(cost[case]) else typical) for case, n in more.items())
+    return AdviceStep(
+        cases=len(more),
+        more_trials=max(more.values()),
+        trials=2 * sum(more.values()),
+        hours=seconds / 3600.0 if known else None,
+    )
+
+
+def _sentences(
+    smallest: AdviceStep | None, target: AdviceStep | None, unseen: int, policy: Policy
+) -> Iterable[str]:
+    if smallest is not None:
+        yield f"{_measure(smallest)} first: fewer than {policy.minimum_trials} a side are never judged."
+    if target is not None:
+        odds = f"{whole_percent(policy.advice_effect)} with {whole_percent(policy.advice_power)} power"
+        yield f"{_measure(target)}{' then' if smallest else ''} to see a change of {odds}."
+    if unseen:
+        size = whole_percent(policy.advice_effect)
+        wanted = f"it takes more than {units.plural(policy.advice_trials, 'trial')} a side"
+        yield f"In {units.plural(unseen, 'case')} this clock cannot show {size}: {wanted}."
+
+
+def _measure(step: AdviceStep) -> str:
+    takes = "" if step.hours is None else f" (about {units.duration(step.hours * 3.6e12)})"
+    more = units.plural(step.more_trials, "more trial")
+    return f"Measure {more} a side of {units.plural(step.cases, 'case')}{takes}"
 
 
 def compare_builds(

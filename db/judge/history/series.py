@@ -1,16 +1,17 @@
-"""History of one series: its changes of level, each announced once and never silently taken back."""
+"""History of one series: its changes of level, each announced once and never silently taken back; targets."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from pandas import DataFrame
 
-from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
+from compilewatch.db.columns.metrics import METRICS, SUMMARY_COLUMNS
 from compilewatch.db.judge.change_points import (
     Boundary,
     autocorrelation,
@@ -31,8 +32,9 @@ from compilewatch.db.judge.history.events import (
 from compilewatch.db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
 from compilewatch.db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
 from compilewatch.db.judge.modes import two_modes
-from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.judge.policy import HistoryPolicy, Policy, Target
 from compilewatch.db.judge.results import ChangeEvent, Result
+from compilewatch.db.judge.targets import AT_LEAST, Forecast, forecast_crossing
 from compilewatch.db.judge.words.sentences import drifted
 from compilewatch.db.metrics.groups import Bools, Floats, Ints, floats
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -275,3 +277,46 @@ def _steps(stretch: Stretch, events: list[ChangeEvent]) -> Floats:
         if stretch.position[0] < event.index:
             steps[position >= event.index] += event.log_step
     return steps
+
+
+_BESIDE = {Metric.LATENCY: ("latency_p95_ns", "throughput_per_s")}
+"""Quantities that the history of another metric tells of too."""
+
+
+@dataclass(frozen=True)
+class TargetOutlook:
+    """A limit on this series, and when it will be crossed as far as that can be said."""
+
+    quantity: str
+    limit: float
+    at_least: bool
+    forecast: Forecast
+
+
+def target_outlooks(
+    points: DataFrame, series: SeriesHistory, targets: tuple[Target, ...], policy: Policy
+) -> list[TargetOutlook]:
+    """Every limit on this series with its forecast, read from the points since the last change."""
+    start = series.segments[-1].start if series.segments else 0
+    newest = points.iloc[-1]
+    outlooks = []
+    for target in targets:
+        if not target.fits(str(newest["workload"]), str(newest["strategy"])):
+            continue
+        for quantity in (METRICS[series.metric].column, *_BESIDE.get(series.metric, ())):
+            limit = target.limits().get(quantity)
+            if limit is not None:
+                values = floats(points[quantity].iloc[start:])
+                at_least = quantity in AT_LEAST
+                forecast = _forecast(values[np.isfinite(values)], limit, at_least=at_least, policy=policy)
+                outlooks.append(TargetOutlook(quantity, limit, at_least, forecast))
+    return outlooks
+
+
+def _forecast(values: Floats, limit: float, *, at_least: bool, policy: Policy) -> Forecast:
+    """A limit of 0, nothing at all, is met or missed: no trend leads to it."""
+    if limit > 0:
+        return forecast_crossing(values[values > 0], limit, at_least=at_least, policy=policy)
+    state = "missed" if values[-1:].sum() > 0 else "met"
+    reason = f"{state} by the newest run" if len(values) else "unknown"
+    return Forecast(points=None, slope_per_point=None, p_value=None, reason=reason)

@@ -15,7 +15,7 @@ from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.history.machine import EventGroup
-from compilewatch.db.judge.history.outlooks import target_outlooks
+from compilewatch.db.judge.history.series import target_outlooks
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent
 from compilewatch.db.judge.words.sentences import confounded
