@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
@@ -10,18 +12,115 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from compilewatch.db import units
-from compilewatch.db.cells import escaped_text
+from compilewatch.db.cells import escaped_text, harmless
+from compilewatch.db.columns.column import Kind
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.files import trial_jsonl
-from compilewatch.db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
-from compilewatch.db.interchange.write.flat import figures
+from compilewatch.db.interchange.write import oss_v3_export
+from compilewatch.db.interchange.write.flat import KINDS, Column, FlatColumns, figures
+from compilewatch.db.interchange.write.oss_v3_export import accuracy_of
 from compilewatch.db.part_files import part_of
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import Stack
 from compilewatch.db.queries.trial_export import TrialBatch, trial_batches, trial_lines
 from compilewatch.db.records.marks import origin_mark
 from compilewatch.db.records.trial import SourceKind
+
+# The accuracy that PyTorch's CI expects, as its lists have it in `benchmarks/dynamo/ci_expected_accuracy`.
+# Shape: update_expected.py beside them: `name,accuracy,graph_breaks`, a model a row in the order of their
+# names, three empty lines between rows, which keep two changes of one list from a conflict.
+_EXPECTED_HEADER = ("name", "accuracy", "graph_breaks")
+_BETWEEN_ROWS = "\n\n\n\n"
+_SHOWN_NAMES = 5
+
+
+def write_expected_accuracy(batches: Iterable[TrialBatch], output: BinaryIO, notes: list[str]) -> int:
+    """The newest trial of each workload as a row; returns how many.
+
+    Raises CompilewatchError where they are of several strategies, or none has a verdict on its accuracy.
+    `notes` takes in what a list should not be changed by: models of which nothing was compiled.
+    """
+    rows: dict[str, tuple[str, str, int | None]] = {}
+    strategies: set[str] = set()
+    uncompiled: set[str] = set()
+    trials = 0
+    for batch in batches:
+        columns, trials = batch.columns, trials + len(batch.stacks)
+        told = zip(
+            batch.stacks,
+            columns["failure_kind"],
+            columns["failure_message"],
+            columns["numerics_status"],
+            columns["graphs"],
+            columns["graph_breaks"],
+            strict=True,
+        )
+        for stack, failure_kind, message, status, graphs, breaks in told:
+            accuracy = accuracy_of(failure_kind, status, message)
+            if accuracy is None:
+                continue
+            name = stack.workload.name
+            strategies.add(stack.strategy.name)
+            rows[name] = (name, accuracy, breaks)
+            (uncompiled.add if graphs == 0 else uncompiled.discard)(name)
+    if len(strategies) > 1:
+        named = ", ".join(sorted(strategies)[:_SHOWN_NAMES])
+        raise CompilewatchError(
+            f"A list of expected accuracy is of one strategy, and these trials are of {named}.",
+            "Name it with --strategy.",
+        )
+    if trials and not rows:
+        raise CompilewatchError(
+            "None of these trials says whether its result is right.", "Import the accuracy files too."
+        )
+    if uncompiled:
+        named = ", ".join(sorted(uncompiled)[:_SHOWN_NAMES])
+        notes.append(f"0 graphs were compiled of {named}: look before the list is changed by it.")
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator=_BETWEEN_ROWS).writerows(
+        [_EXPECTED_HEADER, *(rows[name] for name in sorted(rows))]
+    )
+    output.write(text.getvalue().encode())
+    return len(rows)
+
+
+# How many different texts are remembered, so that what many rows share is looked at once.
+_REMEMBERED = 10_000
+
+
+def write_csv(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
+    """UTF-8 with a header; moments are RFC 3339, missing values are empty cells. Returns the row count."""
+    _write_rows(output, [KINDS])
+    flat = FlatColumns()
+    count = 0
+    for batch in batches:
+        cells = [_cells(KINDS[name], column) for name, column in flat.of(batch).items()]
+        _write_rows(output, zip(*cells, strict=True))
+        count += len(batch.stacks)
+    return count
+
+
+def _write_rows(output: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
+    # Not through a wrapper, which would close `output` where a write to it fails.
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    output.write(text.getvalue().encode())
+
+
+def _cells(kind: Kind, column: Column) -> Column:
+    match kind:
+        case Kind.MOMENT:
+            return [
+                None if moment is None else moment.isoformat().replace("+00:00", "Z") for moment in column
+            ]
+        case Kind.TEXT:
+            return [None if text is None else _text(text) for text in column]
+    return column
+
+
+_text = lru_cache(_REMEMBERED)(harmless)
+
 
 # Markdown for issues and pull requests: one table row per trial, in the units people read.
 
@@ -110,7 +209,7 @@ def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
 
 
 WRITERS: dict[ExportFormat, Writer] = {
-    ExportFormat.CSV: flat_csv.write,
+    ExportFormat.CSV: write_csv,
     ExportFormat.PARQUET: _write_parquet,
     ExportFormat.OSS_V3: oss_v3_export.write,
     ExportFormat.MARKDOWN: write_markdown,
@@ -161,7 +260,7 @@ def export(
         if format == ExportFormat.JSONL:
             return trial_jsonl.write_lines(trial_lines(db, filters), stream)
         if format == ExportFormat.DYNAMO_EXPECTED:
-            return dynamo_expected.write(trial_batches(db, filters), stream, [] if notes is None else notes)
+            return write_expected_accuracy(trial_batches(db, filters), stream, [] if notes is None else notes)
         return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)
 
 
