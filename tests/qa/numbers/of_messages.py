@@ -21,7 +21,8 @@ def of_messages(database: Database, commands: Commands) -> Iterator[Figure]:
     `list regressions`.
     """
     standing = [each.regression for each in standing_regressions(database)]
-    listed = commands.typed("list", "regressions")[1].splitlines()
+    # A line ends with the moment of its tally; the title of a message has the rest of it.
+    listed = [line.partition(" (as of ")[0] for line in commands.typed("list", "regressions")[1].splitlines()]
     for event in events_of(standing):
         sides = ("+".join(sorted(side.run_ids)) for side in (event[-1].base, event[-1].head))
         title = message_of(event, None).title
