@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from itertools import permutations
 from pathlib import Path
@@ -104,23 +104,31 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Sequence[str]], str]:
+    """Types words in an empty folder: what stands on standard error. Nothing is printed or left besides."""
+
+    def typed(words: Sequence[str]) -> str:
+        monkeypatch.chdir(tmp_path)
+        assert exit_code_of(app, list(words)) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert list(tmp_path.iterdir()) == []
+        return shown.err
+
+    return typed
+
+
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
-def test_a_value_of_another_type(
-    words: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert exit_code_of(app, list(words)) == 2
-    shown = capsys.readouterr()
-    first, second = shown.err.splitlines()
+def test_a_value_of_another_type(words: tuple[str, ...], refused: Callable[[Sequence[str]], str]) -> None:
+    shown = refused(words)
+    first, second = shown.splitlines()
     assert first.startswith("compilewatch: Invalid value for ")
     assert first.endswith(".")
-    assert not LIBRARY_WORDS.search(shown.err), shown.err
+    assert not LIBRARY_WORDS.search(shown), shown
     assert second.startswith("  Try `compilewatch ")
-    assert shown.out == ""
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_commands_with_two_forms_are_known() -> None:
@@ -128,22 +136,13 @@ def test_commands_with_two_forms_are_known() -> None:
 
 
 @pytest.mark.parametrize("words", TWO_FORMS, ids=" ".join)
-def test_two_forms_of_one_answer(
-    words: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_two_forms_of_one_answer(words: tuple[str, ...], refused: Callable[[Sequence[str]], str]) -> None:
     typed = [part for word in words for part in (word, *FORMS.get(word, ()))]
-    assert exit_code_of(app, typed) == 2
-    shown = capsys.readouterr()
     first, second = words[-2:]
-    assert shown.err.splitlines() == [
+    assert refused(typed).splitlines() == [
         f"compilewatch: {first} and {second} are two forms of one answer.",
         "  Choose one of them.",
     ]
-    assert shown.out == ""
 
 
 @pytest.mark.parametrize("words", TEXTS, ids=lambda words: " ".join(words).replace("\x07", "^G"))
