@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -194,6 +194,12 @@ def read_build_totals(filters: Filters) -> pd.DataFrame:
 def read_profiled(machine: str, cases: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], str]:
     """As `db.queries.trials.newest_profiled` returns them, of the newest trials of each case."""
     return newest_profiled(reader(), machine, cases, newest=_PROFILES_AMONG)
+
+
+@cached
+def read_advice(workload: str, machine: str) -> tuple[datetime, dict[str, Any]] | None:
+    """As `db.queries.run_parts.newest_advice` returns it."""
+    return parts.newest_advice(reader(), workload, machine)
 
 
 @cached

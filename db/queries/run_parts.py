@@ -291,6 +291,15 @@ def run_status(db: Database, run_id: str) -> RunStatus | None:
     return RunStatus(found[0]) if found else None
 
 
+def newest_advice(db: Database, workload: str, machine: str) -> tuple[datetime, dict[str, Any]] | None:
+    """What `compilewatch advise` last found of a workload by name on a machine, and when its run began."""
+    on_machine = select(RUN_PART.c.run_id).where(RUN_PART.c.machine_id == machine)
+    statement = select(RUN.c.first_seen_at, RUN.c.advice).where(RUN.c.advice.is_not(None))
+    newest = statement.where(RUN.c.run_id.in_(on_machine)).order_by(RUN.c.first_seen_at.desc())
+    found = (row for row in db.rows(newest) if row.advice["workload"] == workload)
+    return next(((row.first_seen_at, row.advice) for row in found), None)
+
+
 def are_until_decided(connection: Connection, run_ids: Collection[str]) -> bool:
     """Whether any of these runs was begun without a number of trials, to be judged as they came."""
     begun = select(RUN.c.run_id).where(RUN.c.status.is_not(None), RUN.c.planned_trials.is_(None))

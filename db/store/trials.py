@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -67,6 +67,19 @@ def end_run(db: Database, run_id: str, ended_at: datetime, status: RunStatus) ->
     with db.write() as connection:
         if not end_runs(connection, [run_id], ended_at, status):
             raise NotFoundError(f"There is no run {run_id}.", "See `compilewatch list runs`.")
+
+
+def set_advice(db: Database, run_id: str, document: Mapping[str, Any]) -> None:
+    """Store what `compilewatch advise` found by the trials of a run, in place of what it found before.
+
+    Raises NotFoundError for a run that was never heard of.
+    """
+    with db.write() as connection:
+        lock_data_version(connection)
+        changed = connection.execute(update(RUN).where(RUN.c.run_id == run_id).values(advice=dict(document)))
+        if not changed.rowcount:
+            raise NotFoundError(f"There is no run {run_id}.", "See `compilewatch list runs`.")
+        bump_data_version(connection)
 
 
 def end_runs(connection: Connection, run_ids: Collection[str], ended_at: datetime, status: RunStatus) -> int:

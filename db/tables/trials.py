@@ -86,7 +86,10 @@ class SeriesRow(Row, Tallied, table=True):
 
 
 class RunRow(Row, Tallied, table=True):
-    """A run that was announced has `started_at` and `status`; one known only from its trials has neither."""
+    """A run that was announced has `started_at` and `status`; one known only from its trials has neither.
+
+    `advice` is what `compilewatch advise` found when it last ended, as its JSON document.
+    """
 
     run_id: str = Field(primary_key=True)
     suite: str | None
@@ -95,6 +98,7 @@ class RunRow(Row, Tallied, table=True):
     ended_at: datetime | None = None
     planned_trials: int | None = Field(default=None, sa_type=BigInteger)
     status: RunStatus | None = Field(default=None, sa_type=by_value(RunStatus))
+    advice: dict[str, Any] | None = Field(default=None, sa_type=JSON(none_as_null=True))
 
 
 _REFERENCES = {"series_id": "series.series_id", "build_id": "build.build_id", "run_id": "run.run_id"}

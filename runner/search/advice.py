@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import fmean
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -53,6 +54,7 @@ class Question(SearchQuestion):
 
     objective: Objective
     steps: int | None
+    restarts: int | None
     strategies: tuple[str, ...]
     device: str
     torch: str
@@ -151,31 +153,52 @@ def with_batches(settings: Settings, definition: WorkloadDefinition) -> tuple[Se
     return settings.model_copy(update={"workload": (*settings.workload, *larger)}), batches
 
 
-def log_cost(objective: Objective, steps: int, trial: Mapping[str, Any]) -> float | None:
-    """What a trial costs, as a logarithm: against eager in its own process, for throughput and cold start in
-    nanoseconds. None where the trial does not tell. `trial` is a row of a trials frame.
+WARM = "+warm"
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a candidate is to have least of. For the cost of a process: of how many steps, and how often it
+    starts again; None where every start finds what it has in its caches.
     """
 
-    def known(name: str) -> float:
-        return math.nan if pd.isna(trial[name]) or trial[name] <= 0 else float(trial[name])
+    objective: Objective
+    steps: int
+    restarts: int | None = None
 
-    latency, control = known("latency_ns"), known("control_latency_ns")
-    if objective is Objective.LATENCY:
-        cost = latency / control
-    elif objective is Objective.THROUGHPUT:
-        cost = latency / known("batch_size")
-    elif objective is Objective.MEMORY:
-        cost = known("peak_bytes") / known("control_peak_bytes")
-    elif objective is Objective.COLD_START:
-        cost = known("time_to_first_result_ns")
-    else:
-        compiled = trial["trial_compile_cost_ns"]
-        paid = math.nan if pd.isna(compiled) else max(0.0, float(compiled))
-        cost = (paid + steps * latency) / (steps * control)
-    return None if math.isnan(cost) else math.log(cost)
+    def log_cost(self, trial: Mapping[str, Any], cold_ns: float) -> float | None:
+        """What a trial costs, as a logarithm: against eager in its own process, for throughput and cold start
+        in nanoseconds. None where the trial does not tell. `trial` is a row of a trials frame, `cold_ns` the
+        compile cost of the same strategy from empty caches, NaN where that is not known.
+        """
+
+        def known(name: str) -> float:
+            return math.nan if pd.isna(trial[name]) or trial[name] <= 0 else float(trial[name])
+
+        latency, control = known("latency_ns"), known("control_latency_ns")
+        if self.objective is Objective.LATENCY:
+            cost = latency / control
+        elif self.objective is Objective.THROUGHPUT:
+            cost = latency / known("batch_size")
+        elif self.objective is Objective.MEMORY:
+            cost = known("peak_bytes") / known("control_peak_bytes")
+        elif self.objective is Objective.COLD_START:
+            cost = known("time_to_first_result_ns")
+        else:
+            paid = self._paid_ns(trial, cold_ns)
+            cost = (paid + self.steps * latency) / (self.steps * control)
+        return None if math.isnan(cost) else math.log(cost)
+
+    def _paid_ns(self, trial: Mapping[str, Any], cold_ns: float) -> float:
+        """Compile cost of a process, on average over all its starts: only the first finds empty caches."""
+        if pd.isna(trial["trial_compile_cost_ns"]):
+            return math.nan
+        paid = max(0.0, float(trial["trial_compile_cost_ns"]))
+        if self.restarts is None or math.isnan(cold_ns):
+            return paid
+        return (max(0.0, cold_ns) + self.restarts * paid) / (self.restarts + 1)
 
 
-WARM = "+warm"
 # Failures of the model or of this host: another candidate would fail as well.
 _OF_THE_MODEL = (FailureKind.WORKLOAD_ERROR, FailureKind.IMPORT_ERROR, FailureKind.MISSING_COMPILER)
 
@@ -190,8 +213,7 @@ class Racing:
     run_id: str
     race: Race
     cases: Mapping[Case, str]
-    objective: Objective
-    steps: int
+    price: Price
     durations: Durations
     whys: dict[str, str] = field(default_factory=dict)
     """Of who left, in words."""
@@ -200,6 +222,7 @@ class Racing:
     _noted: int = 0
     _stale: bool = True
     _measured: Counter[Case] = field(default_factory=Counter)
+    _paid_ns: dict[Case, list[float]] = field(default_factory=dict)
     _quiet: bool = True
 
     def wanted(self, job: Job, *, budget: TimeBudget) -> bool:
@@ -236,7 +259,7 @@ class Racing:
         """Trials of a candidate, those that failed too."""
         return sum(self._measured[case] for case, each in self.cases.items() if each == name)
 
-    def price_s(self) -> dict[str, float]:
+    def seconds(self) -> dict[str, float]:
         """Expected seconds of a trial of each candidate."""
         return {name: self.durations.expected_s(case) for case, name in self.cases.items()}
 
@@ -249,7 +272,7 @@ class Racing:
             return eager
         warm = cases[choice][0], cases[choice][1] + WARM
         has_warm = choice != EAGER.name and WARM not in choice and not self._measured[warm]
-        price = self.price_s()
+        price = self.seconds()
         kept_s = price[choice] if has_warm else 0.0
         name = self.race.next_up(price, remaining_s - kept_s)
         return cases[name] if name is not None else warm if has_warm else None
@@ -257,13 +280,15 @@ class Racing:
     def _note(self, trial: Mapping[str, Any]) -> None:
         case = str(trial["workload"]), str(trial["strategy"])
         self._measured[case] += 1
+        if not pd.isna(trial["trial_compile_cost_ns"]):
+            self._paid_ns.setdefault(case, []).append(float(trial["trial_compile_cost_ns"]))
         name = self.cases.get(case)
         if name is None:
             return
         before = set(self.race.left)
         kind = trial["failure_kind"]
         if trial["status"] == "ok" and trial["numerics_status"] != NumericsStatus.FAIL.value:
-            cost = log_cost(self.objective, self.steps, trial)
+            cost = self.price.log_cost(trial, self._cold_ns(case))
             if cost is not None:
                 self.race.note(name, cost)
             elif name != EAGER.name:
@@ -280,6 +305,12 @@ class Racing:
             self.whys.setdefault(left, f"{gain} of eager, shown to be worse than {self.race.leader}")
             if not self._quiet:
                 announce(f"{left} leaves: {self.whys[left]}.")
+
+    def _cold_ns(self, case: Case) -> float:
+        """Mean compile cost from empty caches of a strategy from filled ones, so far; NaN of every other."""
+        workload, strategy = case
+        paid = self._paid_ns.get((workload, strategy.removesuffix(WARM)), []) if WARM in strategy else []
+        return fmean(paid) if paid else math.nan
 
     def _leave(self, name: str, why: Left, text: str) -> None:
         self.whys[name] = text

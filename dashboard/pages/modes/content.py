@@ -35,6 +35,8 @@ from compilewatch.dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
     Chart,
+    Folded,
+    Lines,
     PageContent,
     PageHeadline,
     Part,
@@ -42,7 +44,13 @@ from compilewatch.dashboard.parts.parts import (
     TableColumn,
     Tone,
 )
-from compilewatch.dashboard.read.data import filters_of, read_profiled, read_rooflines, read_trial
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    read_advice,
+    read_profiled,
+    read_rooflines,
+    read_trial,
+)
 from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme
@@ -55,6 +63,7 @@ from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.versions import version_key
+from compilewatch.db.verdicts import advice
 from compilewatch.db.verdicts.case_view import Door
 from compilewatch.db.verdicts.noise_floors import floor_sentence
 
@@ -77,6 +86,12 @@ _COLUMNS: dict[str, dict[str, TableColumn]] = {
         **parts.quantities("ratio", {"ratio": "Eager peak / this peak"}),
         **parts.quantities("bytes", {"value": "Peak memory", "eager": "Eager peak"}),
     },
+}
+_CANDIDATES = {
+    "candidate": TableColumn("Candidate", pinned=True),
+    "trials": TableColumn("Trials", kind="number"),
+    **parts.quantities("ratio", {"gain": "Against eager"}),
+    **parts.texts({"interval": "95 % over the whole race", "stands": "Stands", "why": "Why"}),
 }
 _MOST_NAMED = 2
 _DECIDE = ("speedup", "rate", "latency", "first", "steps")
@@ -133,6 +148,7 @@ def _of_one(link: Link, cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tu
             pd.DataFrame([case_row(row, floors) for row in rows]),
             _STRATEGIES,
         ),
+        *_advice(link, cases),
         *_front(charts.front(cases)),
         *_causes(link, rows),
         *against_parts(link),
@@ -140,6 +156,39 @@ def _of_one(link: Link, cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tu
         *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *parts.how_sure(*parts.notes([floor_sentence(floors) or ""])),
+    )
+
+
+def _advice(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+    """What `compilewatch advise` found of the model when it last ended, whatever was measured since."""
+    names = set(cases["workload"])
+    found = read_advice(names.pop(), link.machine) if link.machine and len(names) == 1 else None
+    if found is None:
+        return ()
+    began, document = found
+    rows = [
+        {name: row[name] for name in ("candidate", "trials", "gain", "stands")}
+        | {
+            "interval": advice.ends(row),
+            "why": row["why"] if row["stands"] in ("worse", "wrong", "failed") else None,
+        }
+        for row in document["candidates"]
+    ]
+    candidates = Folded(
+        "Its candidates",
+        lambda: parts.table(
+            "modes-candidates",
+            "Every candidate that advise raced, the choice first",
+            pd.DataFrame(rows),
+            _CANDIDATES,
+        ),
+        "modes-raced",
+    )
+    title = f"What advise found, {units.moment(began)}"
+    return (
+        *parts.listed(title, [*advice.answer(document), *advice.advice_lines(document)], key="modes-advice"),
+        Lines(tuple(document["configuration"]), title="To keep it measured, in compilewatch.toml", code=True),
+        candidates,
     )
 
 

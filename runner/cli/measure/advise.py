@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-import pandas as pd
 import typer
+from rich.table import Table
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.ids import workload_identity
-from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.strategies import EAGER, parse_strategy
 from compilewatch.db.records.trial import Strategy, StrategyKind
-from compilewatch.db.units import duration, plural
+from compilewatch.db.store.trials import set_advice
+from compilewatch.db.units import MISSING, count, duration, plural, ratio
+from compilewatch.db.verdicts.advice import (
+    SCHEMA,
+    advice_lines,
+    answer,
+    ends,
+    keep_lines,
+    look_range,
+    named,
+    paste,
+)
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
@@ -36,26 +49,20 @@ from compilewatch.runner.cli.options import (
 )
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
-from compilewatch.runner.output.advice_text import (
-    advice_lines,
-    advice_table,
-    answer,
-    keep_lines,
-    paste,
-    suite_table,
-)
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.progress import UnderWay
-from compilewatch.runner.output.tables import answer_lines, console, print_lines
+from compilewatch.runner.output.tables import answer_lines, console, plain_table, print_lines
 from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.regressions.notify import address
 from compilewatch.runner.search.advice import (
     WARM,
     Objective,
+    Price,
     Question,
     Racing,
     State,
@@ -65,8 +72,8 @@ from compilewatch.runner.search.advice import (
     with_candidates,
 )
 from compilewatch.runner.search.environments import announce
+from compilewatch.runner.search.screening import Look, Screening
 
-SCHEMA = "compilewatch.advise/1"
 SUITE_SCHEMA = "compilewatch.advise-suite/1"
 MOST_PLANNED = 4_000
 """Trials of all candidates together: a plan is made before anybody knows which are measured."""
@@ -99,6 +106,14 @@ def advise(
         int | None,
         typer.Option(min=1, help="Steps of a process, for --objective cost. Unset there: 10,000."),
     ] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Times that such a process starts again with the caches that its first start filled, for "
+            "--objective cost. Unset there: filled caches are filled at every start.",
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     json_: JsonOption = False,
     db: DatabaseOption = None,
@@ -111,10 +126,11 @@ def advise(
     Candidates race in fresh processes, each against eager beside it; who is shown to be worse leaves. Ends
     when it is decided or at its time; the same command again goes on. Exits 1 where the model itself fails.
     """
-    if steps is not None and objective is not Objective.COST:
-        raise ConfigError(
-            f"--steps is for --objective cost, and this is {objective}.", "Add --objective cost."
-        )
+    for option, value in (("--steps", steps), ("--restarts", restarts)):
+        if value is not None and objective is not Objective.COST:
+            raise ConfigError(
+                f"{option} is for --objective cost, and this is {objective}.", "Add --objective cost."
+            )
     if (workload is None) == (suite is None):
         raise ConfigError(
             "advise is for one workload or for one suite.", "Name one: compilewatch advise encoder."
@@ -122,7 +138,8 @@ def advise(
     settings = settings_of(config, db)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     chosen = select(settings, suite=suite, workloads=[workload] if workload else [], strategies=[EAGER.name])
-    each_asked = [Asked(settings, each, objective, steps or _STEPS) for each in chosen.workloads]
+    price = Price(objective, steps or _STEPS, restarts)
+    each_asked = [Asked(settings, each, price) for each in chosen.workloads]
     with UnderWay("asking the interpreter for its torch"):
         facts = check_interpreter()
     resolved = resolve_device(settings, [facts], device)
@@ -130,6 +147,8 @@ def advise(
     until_s = time.monotonic() + 60 * minutes
     documents = []
     with database_of(settings) as database:
+        if len(each_asked) > 1:
+            each_asked = _screened(each_asked, database, settings, resolved, facts.path, 60 * minutes)
         for place, asked in enumerate(each_asked):
             # What is decided early leaves its time to the others.
             left_s = max(0.0, until_s - time.monotonic()) if place else 60 * minutes
@@ -144,7 +163,7 @@ def advise(
     elif json_:
         print_document({"schema": SUITE_SCHEMA, "suite": suite, "models": documents})
     elif suite is not None:
-        console().print(suite_table(documents))
+        console().print(_suite_table(documents))
     if documents[-1]["interrupted"]:
         return EXIT_INTERRUPTED
     if any(document["broken"] for document in documents):
@@ -152,16 +171,46 @@ def advise(
     return 0 if any(document["measured"] for document in documents) else EXIT_CANNOT
 
 
-class Asked:
-    """What somebody asks of one workload."""
+def _screened(
+    each_asked: list[Asked],
+    database: Database,
+    settings: Settings,
+    device: str,
+    interpreter: str,
+    seconds: float,
+) -> list[Asked]:
+    """Those of a suite with a look at each, first the ones whose range of speedup crosses 1 or is unknown."""
+    plan = plan_run(
+        settings,
+        workloads=[asked.definition.name for asked in each_asked],
+        strategies=(EAGER.name,),
+        trials=1,
+        device=device,
+        diagnostics=Diagnostics(profile=True),
+    )
+    announce(f"A look at {plural(len(each_asked), 'model')}: eager alone, profiled.")
+    screening = Screening(database, plan.runs[0].run_id)
+    durations = Durations(stored_durations_s(database, plan))
+    measure(*(plan, database, settings, durations, seconds), wanted=screening.wanted)
+    compiled = parse_strategy("default")
+    looks = screening.looks(
+        (spec.model_copy(update={"strategy": compiled}) for spec in plan.trials), interpreter
+    )
+    for asked in each_asked:
+        asked.look = looks.get(asked.definition.name)
+    return sorted(each_asked, key=lambda asked: abs(asked.look.side) if asked.look else 0)
 
-    def __init__(
-        self, settings: Settings, definition: WorkloadDefinition, objective: Objective, steps: int
-    ) -> None:
+
+class Asked:
+    """What somebody asks of one workload. `look` is the one that was taken before anything was compiled."""
+
+    look: Look | None = None
+
+    def __init__(self, settings: Settings, definition: WorkloadDefinition, price: Price) -> None:
         self.definition = definition
-        self.objective, self.steps = objective, steps
+        self.price = price
         self.batches: dict[str, int | None] = {self.definition.name: self.definition.batch_size}
-        if objective is Objective.THROUGHPUT:
+        if price.objective is Objective.THROUGHPUT:
             settings, larger = with_batches(settings, self.definition)
             self.batches |= larger
         self.settings = settings
@@ -172,8 +221,9 @@ class Asked:
         settings = self.settings
         plan, cases = self.plan(device, seconds)
         question = Question(
-            objective=self.objective,
-            steps=self.steps if self.objective is Objective.COST else None,
+            objective=self.price.objective,
+            steps=self.price.steps if self.price.objective is Objective.COST else None,
+            restarts=self.price.restarts,
             strategies=tuple(sorted({strategy for _, strategy in cases})),
             device=device,
             torch=torch,
@@ -193,13 +243,16 @@ class Asked:
         )
         racing.read()
         facts = {"interrupted": outcome.interrupted, "measured": outcome.measured}
-        return self.document(plan, racing, database) | facts
+        document: dict[str, Any] = self.document(plan, racing, database) | facts
+        if racing.measured:
+            set_advice(database, racing.run_id, document)
+        return document
 
     def plan(self, device: str, seconds: float) -> tuple[Plan, dict[Case, str]]:
         """A slot for each trial that may be measured, in rounds, and the candidates by workload and strategy.
         The last slots are those of the choice from filled caches.
         """
-        names = raced_strategies(self.objective, self.definition, device)
+        names = raced_strategies(self.price.objective, self.definition, device)
         settings = with_candidates(self.settings, names)
         warm = [name + WARM for name in names if _can_be_warm(name)]
         every = [EAGER.name, *names, *(name for name in warm if name not in names)]
@@ -247,8 +300,10 @@ class Asked:
             "run_id": racing.run_id,
             "workload": self.definition.name,
             "batch_size": self.definition.batch_size,
-            "objective": self.objective,
-            "steps": self.steps if self.objective is Objective.COST else None,
+            "objective": self.price.objective.value,
+            "steps": self.price.steps if self.price.objective is Objective.COST else None,
+            "restarts": self.price.restarts,
+            "look": self.look and self.look.document(),
             "choice": choice,
             "shown": choice in race.faster,
             "decided": race.is_decided,
@@ -302,9 +357,9 @@ def _begun(
     run = plan.runs[0]
 
     def racing(run_id: str) -> Racing:
-        race = race_of(list(cases.values()), asked.objective, settings.policy)
+        race = race_of(list(cases.values()), asked.price.objective, settings.policy)
         durations = Durations(stored_durations_s(database, plan))
-        made = Racing(database, run_id, race, cases, asked.objective, asked.steps, durations)
+        made = Racing(database, run_id, race, cases, asked.price, durations)
         made.read()
         return made
 
@@ -321,7 +376,7 @@ def _begun(
 
 def _one_more_hour(racing: Racing) -> str:
     """How many trials an hour has, and what they would tell if things are as measured."""
-    race, price, leader = racing.race, racing.price_s(), racing.race.leader
+    race, price, leader = racing.race, racing.seconds(), racing.race.leader
     waiting = [name for name in race.contenders if name != EAGER.name or race.trials(name)]
     trials = int(_HOUR_S / sum(price[name] for name in waiting)) if waiting else 0
     told, left_s = [], _HOUR_S
@@ -342,7 +397,7 @@ def _is_compiled(row: Mapping[Any, Any] | None) -> bool:
 
 
 def _known(row: Mapping[Any, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: None if pd.isna(row[name]) else row[name] for name in names}
+    return {name: plain(row[name]) for name in names}
 
 
 def _figures(row: Mapping[Any, Any] | None) -> dict[str, Any] | None:
@@ -376,11 +431,35 @@ def _toml(value: object) -> str:
 
 def _print(document: Mapping[str, Any], settings: Settings) -> None:
     print_lines([*map(printable, answer(document)), ""])
-    console().print(advice_table(document))
+    console().print(_table(document))
     print_lines([*map(printable, advice_lines(document)), *keep_lines(document)])
     if not document["decided"] and not document["broken"]:
         print_lines(["", "The same command again goes on with these trials."])
     print(f"Run: {document['run_id']}", file=sys.stderr)
-    query = urlencode({"run": document["run_id"]})
-    if page := address(settings.notify.base_url, f"/trial?{query}"):
+    link = f"/modes?{urlencode({'focus': document['workload']})}"
+    if page := address(settings.notify.base_url, link):
         print(f"Page: {page}", file=sys.stderr)
+    print(f"As a report: compilewatch report create --link {shlex.quote(link)}", file=sys.stderr)
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    """A row for each candidate, the choice first."""
+    headings = ("candidate", "trials", "against eager", "at 95 %", "stands")
+    rows = [
+        (row["candidate"], count(row["trials"]), ratio(row["gain"]), ends(row) or MISSING, row["stands"])
+        for row in document["candidates"]
+    ]
+    return plain_table(headings, rows, right=("trials", "against eager"))
+
+
+def _suite_table(documents: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each model: what to do with it."""
+    headings = ("workload", "looked like", "choice", "against eager", "at 95 %", "is")
+    rows = []
+    for document in documents:
+        choice = named(document, document["choice"])
+        known = "shown" if document["shown"] else "decided" if document["decided"] else "open"
+        stands = "broken" if document["broken"] else known
+        model = document["workload"], look_range(document) or MISSING, document["choice"]
+        rows.append((*model, ratio(choice["gain"]), ends(choice) or MISSING, stands))
+    return plain_table(headings, rows, right=("against eager",))

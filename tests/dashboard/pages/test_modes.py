@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
@@ -11,7 +13,11 @@ from compilewatch.dashboard.pages.trial import content as trial_content
 from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render.streamlit_parts import FOLD
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
+from compilewatch.db.store.trials import set_advice
 from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.cause.profiles import RECORDED
@@ -197,3 +203,34 @@ def test_what_is_folded_is_made_once_somebody_opens_it(store: Store, monkeypatch
     assert "Negative is faster." in texts(page)
     page.run()
     assert judged == ["pairs"], "once, however often the page is drawn"
+
+
+def test_what_advise_found_stands_on_the_tab_of_its_model(slower: None, slower_url: str) -> None:
+    row = {"candidate": "max-autotune", "trials": 3, "gain": 1.8, "interval": [1.5, 2.1], "stands": "choice"}
+    worse = {"candidate": "default", "trials": 2, "gain": 1.2, "interval": None, "stands": "worse"}
+    document = {
+        **{"workload": "mlp", "batch_size": None, "objective": "latency", "choice": "max-autotune"},
+        **{"shown": True, "decided": True, "broken": None, "paste": "model = torch.compile(model)"},
+        **{"configuration": ["[[suite]]"], "pays_off": "It pays off from step 12 on.", "compiled": None},
+        **{"figures": {}, "not_applicable": {}, "one_more_hour": "", "steps": None, "look": None},
+        "candidates": [
+            row | {"batch_size": None, "why": ""},
+            worse | {"batch_size": None, "why": "1.20x of it"},
+        ],
+    }
+    with open_database(slower_url) as database:
+        runs = sorted(set(trials_frame(database, Filters(workloads=("mlp",)))["run_id"]))
+        set_advice(database, runs[-1], document)
+    link = Link(page=Page.MODES, machine=read_choices().newest_machine)
+    said = {
+        each.key: each
+        for each in flat(modes.page(replace(link, focus="mlp")).parts)
+        if isinstance(each, Lines)
+    }
+    assert said["modes-advice"].lines[:2] == (
+        "mlp: model = torch.compile(model)",
+        "Shown: it is 1.80x as fast as eager, 1.50x to 2.10x with 95 % over the whole race.",
+    )
+    assert "Ruled out: default: 1.20x of it." in said["modes-advice"].lines
+    other = flat(modes.page(replace(link, focus="vit-b16")).parts)
+    assert "modes-advice" not in {each.key for each in other if isinstance(each, Lines)}

@@ -16,20 +16,23 @@ import pytest
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import newest_advice
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.requests import RunStatus
+from compilewatch.db.records.sampling_facts import Profile, ProfileSide
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.store.trials import end_run, save_trial, start_run
+from compilewatch.db.verdicts.advice import answer, paste
 from compilewatch.runner.cli.measure import advise as command
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.output.advice_text import answer, paste
 from compilewatch.runner.output.measuring import Wanted
 from compilewatch.runner.plan.durations import Durations, TimeBudget
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.search.advice import Objective, Price
 from tests.builders import MS, START, make_machine, make_memory, make_trial
 from tests.runner.terminal import compilewatch, in_this_process
 
@@ -232,6 +235,38 @@ def test_a_process_of_few_steps_does_not_pay_its_compilation(advise: Advise, mad
     assert advise("--minutes", "5", "--objective", "cost", "--steps", "100000")["choice"] == "freezing"
 
 
+def test_a_restart_finds_what_the_first_start_filled() -> None:
+    equal = {"latency_ns": MS, "control_latency_ns": MS}
+    cold, warm = equal | {"trial_compile_cost_ns": 5000 * MS}, equal | {"trial_compile_cost_ns": 500 * MS}
+
+    def cost(trial: dict[str, Any], restarts: int | None, cold_ns: float = math.nan) -> float:
+        """Of 1,000 steps of 1 ms, compiled as in eager, so many times that of eager."""
+        return math.exp(Price(Objective.COST, 1000, restarts).log_cost(trial, cold_ns) or 0.0)
+
+    assert cost(cold, None) == cost(cold, 9) == pytest.approx(6.0)
+    assert cost(warm, None) == pytest.approx(1.5)
+    assert cost(warm, 0, 5000 * MS) == pytest.approx(6.0)
+    # Ten starts: once 5 s, nine times 0.5 s.
+    assert cost(warm, 9, 5000 * MS) == pytest.approx(1.95)
+
+
+def test_filled_caches_pay_with_the_restarts(advise: Advise, made_up: MadeUp) -> None:
+    """A trial from filled caches costs here what one from empty caches does: starts alone tell nothing."""
+    asked = ("--minutes", "8", "--objective", "cost", "--steps", "1000")
+    assert advise(*asked, "--restarts", "50")["restarts"] == 50
+    assert advise(*asked)["restarts"] is None
+
+
+def test_what_was_found_is_stored_with_its_run(advise: Advise, tmp_path: Path) -> None:
+    document = advise("--minutes", "20")
+    with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}") as database:
+        (machine,) = set(trials_frame(database, Filters(runs=(document["run_id"],)))["machine_id"])
+        _, stored = newest_advice(database, "encoder", machine) or (None, {})
+        assert newest_advice(database, "cnn", machine) is None
+    assert stored == {name: document[name] for name in stored}
+    assert set(document) - set(stored) == {"code", "said"}
+
+
 def test_throughput_names_the_batch(advise: Advise, made_up: MadeUp, tmp_path: Path) -> None:
     document = advise("--minutes", "5", "--objective", "throughput", workload="cnn")
     # Made-up latencies do not depend on the batch: the largest has the best throughput.
@@ -254,6 +289,41 @@ def test_a_suite_shares_the_time(made_up: MadeUp, tmp_path: Path) -> None:
     made_up.stop_after = 0
     said = in_this_process("advise", "--suite", "smoke", "--minutes", "4", cwd=tmp_path).stdout
     assert "elementwise" in said.splitlines()[-3]
+
+
+def test_models_whose_gain_is_open_come_first(made_up: MadeUp, tmp_path: Path) -> None:
+    """Twelve models that gain the less, the more matrix products they have; of the suite one gains for sure,
+    and two that may gain or lose come before it.
+    """
+    shares = {f"known-{n}": n / 11 for n in range(12)}
+    shares |= {"cnn": 0.05, "encoder": 0.9, "elementwise": 0.85}
+    with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}", migrate=True) as database:
+        for number, (name, share) in enumerate(shares.items()):
+            eager = ProfileSide(step_ns=MS, operators=50, matrix_fraction=share)
+            save_trial(
+                database,
+                make_trial(
+                    workload=name,
+                    machine=make_machine(device="cpu"),
+                    profile=Profile(steps=5, own=eager, control=eager),
+                    control_latency_ns=MS,
+                    latency_ns=MS / math.exp(0.8 - 0.9 * share + 0.02 * (-1) ** number),
+                    trial_id=f"known-{number}",
+                    device_state=None,
+                ),
+            )
+    ended = in_this_process("advise", "--suite", "smoke", "--minutes", "8", "--json", cwd=tmp_path)
+    models = json.loads(ended.stdout)["models"]
+    assert [each["workload"] for each in models] == ["encoder", "elementwise", "mlp-train", "cnn"]
+    looks = {each["workload"]: each["look"] for each in models}
+    assert looks["mlp-train"] is None
+    assert looks["cnn"]["range"]["low"] > 1.0
+    assert looks["encoder"]["range"]["low"] < 1.0 < looks["encoder"]["range"]["high"]
+    assert looks["encoder"]["known"] == 14
+    # Eager of one was measured to know the machine, and of the one without a profile.
+    assert made_up.measured[:3] == ["eager", "eager", "eager"]
+    said = in_this_process("advise", "--suite", "smoke", "--minutes", "1", cwd=tmp_path).stdout
+    assert "by the 14 models known here, default has a speedup of" in said
 
 
 def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
@@ -282,6 +352,7 @@ def test_of_eager_its_own_start_is_said_once(made_up: MadeUp, tmp_path: Path) ->
         ([], "advise is for one workload or for one suite."),
         (["encoder", "--suite", "smoke"], "advise is for one workload or for one suite."),
         (["--suite", "smok"], "There is no suite 'smok'."),
+        (["encoder", "--restarts", "5"], "--restarts is for --objective cost, and this is latency."),
         (["encoder", "--steps", "5"], "--steps is for --objective cost, and this is latency."),
         (["varlen", "--objective", "speed"], "'speed' is not one of"),
     ],

@@ -1,17 +1,15 @@
-"""What `advise` says at its end, from its document."""
+"""What `advise` found of a model, in words: of its document, which is stored with the run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from compilewatch.db.records.strategies import EAGER, compile_arguments
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
-from compilewatch.db.units import MISSING, count, duration, interval, plural, ratio, size
-from compilewatch.runner.output.tables import plain_table
+from compilewatch.db.units import count, duration, interval, percent, plural, ratio, size
 
+SCHEMA = "compilewatch.advise/1"
 _TOO_WIDE = 100.0
 """Times its lower end; a wider interval is not shown."""
 _CONFIDENCE = "95 % over the whole race"
@@ -68,43 +66,30 @@ def _arguments(strategy: Strategy) -> str:
 
 def advice_lines(document: Mapping[str, Any]) -> list[str]:
     """What the answer rests on, what is ruled out and what is open."""
-    return [line for part in (_starts, _whole, _ruled_out, _open) for line in part(document)]
+    return [line for part in (_look, _starts, _whole, _ruled_out, _open) for line in part(document)]
 
 
-def advice_table(document: Mapping[str, Any]) -> Table:
-    """A row for each candidate, the choice first."""
-    headings = ("candidate", "trials", "against eager", "at 95 %", "stands")
-    rows = [
-        (
-            row["candidate"],
-            count(row["trials"]),
-            ratio(row["gain"]),
-            _ends(row) or MISSING,
-            row["stands"],
-        )
-        for row in document["candidates"]
+def look_range(document: Mapping[str, Any]) -> str | None:
+    """The range of the speedup of `default` by the models that were known; None where too few were."""
+    known = document["look"] and document["look"]["range"]
+    return interval(known["low"], known["high"], ratio) if known else None
+
+
+def _look(document: Mapping[str, Any]) -> Iterator[str]:
+    """What was seen of it in eager alone."""
+    look = document["look"]
+    if look is None:
+        return
+    facts = [
+        f"matrix products and convolutions take {percent(look['matrix_fraction'] or 0.0)} of its eager step"
     ]
-    return plain_table(headings, rows, right=("trials", "against eager"))
-
-
-def suite_table(documents: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for each model: what to do with it."""
-    headings = ("workload", "choice", "against eager", "at 95 %", "is")
-    rows = []
-    for document in documents:
-        choice = _named(document, document["choice"])
-        known = "shown" if document["shown"] else "decided" if document["decided"] else "open"
-        stands = "broken" if document["broken"] else known
-        rows.append(
-            (
-                document["workload"],
-                document["choice"],
-                ratio(choice["gain"]),
-                _ends(choice) or MISSING,
-                stands,
-            )
-        )
-    return plain_table(headings, rows, right=("against eager",))
+    if look["busy_fraction"] is not None:
+        facts.append(f"the GPU is busy {percent(look['busy_fraction'])} of it")
+    if look["breaks"] is not None:
+        facts.append(plural(look["breaks"], "graph break"))
+    if (known := look_range(document)) is not None:
+        facts.append(f"by the {plural(look['known'], 'model')} known here, default has a speedup of {known}")
+    yield f"Looked at: {', '.join(facts)}."
 
 
 def keep_lines(document: Mapping[str, Any]) -> list[str]:
@@ -112,13 +97,14 @@ def keep_lines(document: Mapping[str, Any]) -> list[str]:
     return ["", "To keep it measured, in compilewatch.toml:", *document["configuration"]]
 
 
-def _ends(row: Mapping[str, Any]) -> str | None:
-    """None for an interval that says nothing."""
+def ends(row: Mapping[str, Any]) -> str | None:
+    """The interval of a candidate's gain; None for one that says nothing."""
     low, high = row["interval"] or (0.0, 0.0)
     return interval(low, high, ratio) if low and high / low < _TOO_WIDE else None
 
 
-def _named(document: Mapping[str, Any], candidate: str) -> Mapping[str, Any]:
+def named(document: Mapping[str, Any], candidate: str) -> Mapping[str, Any]:
+    """The row of a candidate."""
     found: Mapping[str, Any] = next(row for row in document["candidates"] if row["candidate"] == candidate)
     return found
 
@@ -129,10 +115,14 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
     if document["broken"]:
         yield f"{workload}: nothing can be said, it fails whatever is done with it ({document['broken']})."
         return
-    row = _named(document, choice)
+    row = named(document, choice)
     if choice == EAGER.name:
         compiled = [each for each in document["candidates"] if each["gain"] and each["candidate"] != choice]
-        yield f"{workload}: {'stay eager' if compiled else 'nothing compiled was measured yet'}."
+        looked = look_range(document)
+        if compiled or looked is None:
+            yield f"{workload}: {'stay eager' if compiled else 'nothing compiled was measured yet'}."
+        else:
+            yield f"{workload}: nothing compiled was measured; by its look default has {looked} eager's speed."
         if compiled:
             best = max(compiled, key=lambda each: float(each["gain"]))
             said = "worse" if best["stands"] == "worse" else "not shown to be better"
@@ -145,8 +135,8 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _gain(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    ends = f", {told} with {_CONFIDENCE}" if (told := _ends(row)) else ""
-    return _GAIN[document["objective"]].format(ratio(row["gain"])) + ends
+    within = f", {known} with {_CONFIDENCE}" if (known := ends(row)) else ""
+    return _GAIN[document["objective"]].format(ratio(row["gain"])) + within
 
 
 def _starts(document: Mapping[str, Any]) -> Iterator[str]:
