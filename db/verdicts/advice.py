@@ -122,7 +122,7 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
         if compiled or looked is None:
             yield f"{workload}: {'stay eager' if compiled else 'nothing compiled was measured yet'}."
         else:
-            yield f"{workload}: nothing compiled was measured; by its look default has {looked} eager's speed."
+            yield f"{workload}: nothing compiled was measured; by its look default is {looked} eager."
         if compiled:
             best = max(compiled, key=lambda each: float(each["gain"]))
             said = "worse" if best["stands"] == "worse" else "not shown to be better"
