@@ -138,13 +138,12 @@ def _profiled(
     """By workload eager's side of the newest profile, and eager's step outside of it in ns."""
     names = {(row["workload_id"], row["strategy_id"]): row["workload"] for row in cases}
     found = newest_profiled(database, machine_id, names, newest=_AMONG)
-    sides = {}
+    sides: dict[str, tuple[ProfileSide, float]] = {}
     for case, trial_id in sorted(found.items(), key=itemgetter(1)):
         trial = trial_record(database, trial_id)
-        side = trial.profile and (trial.profile.control or trial.profile.own)
         latency_ns = step_times(trial).eager_ns
-        if side is not None and latency_ns:
-            sides[names[case]] = side, latency_ns
+        if trial.profile is not None and latency_ns:
+            sides[names[case]] = trial.profile.control or trial.profile.own, latency_ns
     return sides
 
 

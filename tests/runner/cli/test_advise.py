@@ -58,7 +58,7 @@ class MadeUp:
         seconds: float,
         *,
         wanted: Wanted,
-        begun: Collection[str],
+        begun: Collection[str] = (),
     ) -> tuple[RunOutcome, TimeBudget]:
         now, before = 0.0, len(self.measured)
         budget = TimeBudget(seconds, durations, canaries=False, monotonic=lambda: now)

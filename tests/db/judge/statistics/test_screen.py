@@ -49,7 +49,6 @@ def test_models_that_are_all_alike_are_no_slope() -> None:
 
 
 def test_operators_that_were_not_counted_give_no_features() -> None:
-    assert features(ProfileSide(step_ns=10.0), 10.0, 0) is None
-    assert features(ProfileSide(step_ns=10.0, operators=5, matrix_fraction=0.5), 50.0, 0) == pytest.approx(
-        (0.5, np.log(10.0), 1.0, 0.0)
-    )
+    assert features(ProfileSide(step_ns=10), 10.0, 0) is None
+    counted = ProfileSide(step_ns=10, operators=5, matrix_fraction=0.5)
+    assert features(counted, 50.0, 0) == pytest.approx((0.5, np.log(10.0), 1.0, 0.0))
