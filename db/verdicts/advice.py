@@ -129,7 +129,8 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"The best compiled one, {best['candidate']}, is {said}: {_gain(document, best)}."
         return
     batch = "" if row["batch_size"] == document["batch_size"] else f" at batch {count(row['batch_size'])}"
-    yield f"{workload}{batch}: {document['paste']}"
+    so_far = "" if document["shown"] else "best so far: "
+    yield f"{workload}{batch}: {so_far}{document['paste']}"
     shown = "Shown" if document["shown"] else f"Not shown yet, by {plural(row['trials'], 'trial')}"
     yield f"{shown}: {_gain(document, row)}."
 

@@ -43,6 +43,7 @@ from compilewatch.dashboard.parts.parts import (
     Table,
     TableColumn,
     Tone,
+    informative,
 )
 from compilewatch.dashboard.read.data import (
     filters_of,
@@ -166,24 +167,17 @@ def _advice(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     if found is None:
         return ()
     began, document = found
-    rows = [
+    raced = pd.DataFrame(
         {name: row[name] for name in ("candidate", "trials", "gain", "stands")}
         | {
             "interval": advice.ends(row),
             "why": row["why"] if row["stands"] in ("worse", "wrong", "failed") else None,
         }
         for row in document["candidates"]
-    ]
-    candidates = Folded(
-        "Its candidates",
-        lambda: parts.table(
-            "modes-candidates",
-            "Every candidate that advise raced, the choice first",
-            pd.DataFrame(rows),
-            _CANDIDATES,
-        ),
-        "modes-raced",
     )
+    alt = "Every candidate that advise raced, the choice first"
+    table = parts.table("modes-candidates", alt, raced, informative(_CANDIDATES, raced))
+    candidates = Folded("Its candidates", lambda: table, "modes-raced")
     title = f"What advise found, {units.moment(began)}"
     return (
         *parts.listed(title, [*advice.answer(document), *advice.advice_lines(document)], key="modes-advice"),

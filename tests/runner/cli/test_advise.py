@@ -389,6 +389,9 @@ def test_an_interval_that_says_nothing_is_not_shown() -> None:
     ]
     assert said[0] == said[1] == "Not shown yet, by 2 trials: it is 2.00x as fast as eager."
     assert "0.900x to 4.00x" in said[2]
+    # What is not shown is not told to be pasted as if it were.
+    first, _ = answer(document | {"candidates": [row | {"interval": None}]})
+    assert first == "encoder: best so far: PASTE"
 
 
 def test_paste_says_what_the_strategy_does() -> None:
