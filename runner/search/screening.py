@@ -68,7 +68,9 @@ class Screening:
         profiled there already is not profiled again.
         """
         if self._machine_id is None and (machine_id := self.machine_id) is not None:
-            self._profiled = set(_profiled(self._database, machine_id, _cases(self._database, machine_id)))
+            self._profiled = set(
+                profiled_models(self._database, machine_id, cases_of_machine(self._database, machine_id))
+            )
         return job.specs[0].workload.name not in self._profiled and budget.admits(job)
 
     @property
@@ -83,8 +85,8 @@ class Screening:
         """By workload what is known of those whose eager was profiled here; `specs` are of `default`."""
         if self.machine_id is None:
             return {}
-        cases = _cases(self._database, self.machine_id)
-        profiled = _profiled(self._database, self.machine_id, cases)
+        cases = cases_of_machine(self._database, self.machine_id)
+        profiled = profiled_models(self._database, self.machine_id, cases)
         return screened(
             profiled, cases, {spec.workload.name: partial(_breaks, spec, interpreter) for spec in specs}
         )
@@ -100,7 +102,8 @@ def _breaks(spec: TrialSpec, interpreter: str) -> int | None:
     return sum(event.count for event in compiler.graph_breaks or ())
 
 
-def _cases(database: Database, machine_id: str) -> list[dict[Any, Any]]:
+def cases_of_machine(database: Database, machine_id: str) -> list[dict[Any, Any]]:
+    """Rows of `summarize_cases` of eager and `default`."""
     chosen = Filters(machines=(machine_id,), strategies=(EAGER.name, _DEFAULT))
     frame = without_canaries(trials_frame(database, chosen))
     return list(summarize_cases(frame).to_dict("records"))
@@ -132,7 +135,7 @@ def screened(
     return found
 
 
-def _profiled(
+def profiled_models(
     database: Database, machine_id: str, cases: Sequence[Mapping[Any, Any]]
 ) -> dict[str, tuple[ProfileSide, float]]:
     """By workload eager's side of the newest profile, and eager's step outside of it in ns."""
