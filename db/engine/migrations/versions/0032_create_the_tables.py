@@ -1,4 +1,4 @@
-"""Create the tables, as 25 revisions before the first release had come to."""
+"""Create the tables, as 32 revisions before the first release had come to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0025"
+revision = "0032"
 down_revision = None
 
 _TEXT = sa.String()
@@ -102,7 +102,8 @@ def _create_dimensions() -> None:
         *_needed(_JSON, "shape"),
         *_needed(_TEXT, "dtype"),
         *_optional(_FLOAT, "items_per_iteration"),
-        *_optional(_TEXT, "item"),
+        *_optional(_TEXT, "item", "variant"),
+        *_optional(_INTEGER, "ranks"),
     )
     _index("workload", "name")
     _create_strategies()
@@ -121,6 +122,7 @@ def _create_strategies() -> None:
         *_needed(_TEXT, "scope"),
         *_needed(_WORD, "cache"),
         *_needed(_JSON, "options"),
+        sa.Column("regions", _JSON, server_default="{}", nullable=False),
     )
     _index("strategy", "name")
     op.create_table(
@@ -142,6 +144,7 @@ def _create_strategies() -> None:
         *_optional(_MOMENT, "started_at", "ended_at"),
         *_optional(_INTEGER, "planned_trials"),
         *_optional(_WORD, "status"),
+        *_optional(_JSON, "advice"),
     )
 
 
@@ -193,6 +196,12 @@ def _figures_of_trials() -> _Columns:
         *_optional(_WORD, "numerics_status"),
         *_optional(_FLAG, "suspect"),
         *_optional(_FLOAT, "cpu_stall_fraction"),
+        *_optional(_INTEGER, "recompile_limit_hit", "cudagraph_launches", "cudagraph_skips"),
+        *_optional(_INTEGER, "cache_bypasses"),
+        *_optional(_FLOAT, "compiled_share", "compiled_time_share", "gpu_utilization_percent"),
+        *_optional(_TEXT, "workload_reason", "strategy_reason"),
+        *_optional(_FLOAT, "float32_error", "cache_hit_rate"),
+        *_optional(_INTEGER, "compiles_after_ready"),
     ]
 
 
@@ -299,6 +308,7 @@ def _create_people() -> None:
         *_optional(_MOMENT, "happened_at"),
         _refers("build_id", "build.build_id", nullable=True),
         _refers("machine_id", "machine.machine_id", nullable=True),
+        *_optional(_TEXT, "workload"),
     )
     op.create_table(
         "issue_script",
