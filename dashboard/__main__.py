@@ -6,8 +6,7 @@ import argparse
 import logging
 import sys
 
-from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.log_lines import OneLineRecord
+from compilewatch.db.errors import CompilewatchError, OneLineRecord
 
 
 def _log_to_standard_error() -> None:

@@ -18,11 +18,11 @@ from hypothesis import Phase, settings
 import compilewatch.db.service.integrity
 import compilewatch.db.store.trial_writer
 import compilewatch.db.store.trials
-from compilewatch.db.engine.migrations import VERSION_TABLE
-from compilewatch.db.engine.moments import latest_moment
+from compilewatch.db.engine.repository import latest_moment
+from compilewatch.db.engine.schema import VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.store.run_cases import bring_up
-from compilewatch.db.tables.trials import METADATA
+from compilewatch.db.engine.tables import METADATA
+from compilewatch.db.store.trial_writer import bring_up
 from tests.postgres import Unavailable, postgres_server
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Trial
 from tests.builders import MS, START, make_history

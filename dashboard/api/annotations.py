@@ -13,8 +13,8 @@ from compilewatch.dashboard.api.queries import with_ids
 from compilewatch.dashboard.api.written import written
 from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.write.annotating import save
+from compilewatch.db.records.access import Scope
 from compilewatch.db.records.people import LONGEST_TEXT, Annotation
-from compilewatch.db.records.tokens import Scope
 
 
 class AnnotationSpec(BaseModel):

@@ -23,12 +23,12 @@ from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, visible
-from compilewatch.db.judge.words.sentences import tallied
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
+from compilewatch.db.judge.sentences import tallied
+from compilewatch.db.metrics.break_even import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text
 from compilewatch.db.queries.facets import machine_measured_last
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.run_parts import newest_build
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import SourceKind
 
 NO_DATA, NOT_THERE = "no data", "not there"

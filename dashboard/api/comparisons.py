@@ -18,21 +18,21 @@ from compilewatch.db.judge.results import ChangeEvent, Comparison, Row, Tally
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.cases.causes import explanation_documents, explanations
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.causes import explanation_documents, explanations
 from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.units import NEVER
 from compilewatch.db.verdicts import gateway
-from compilewatch.db.verdicts.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
-from compilewatch.db.verdicts.break_even_rows import break_even_document, break_even_rows
+from compilewatch.db.verdicts.case_rows import SCHEMA as BREAK_EVEN_SCHEMA
+from compilewatch.db.verdicts.case_rows import break_even_document, break_even_rows
 from compilewatch.db.verdicts.sides import resolve_sides
 from compilewatch.db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
 from compilewatch.db.verdicts.steps import machine_steps
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 
-# One row of `db.verdicts.break_even_rows`.
+# One row of `db.verdicts.case_rows`.
 _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "workload": {"type": "string"},
     "workload_id": {"type": "string", "description": "Tells workloads of one name apart."},

@@ -13,8 +13,8 @@ from compilewatch.dashboard.api.stored import Listing
 from compilewatch.dashboard.document.content import Content
 from compilewatch.dashboard.links.values import JsonSchema
 from compilewatch.db.engine.session import Database
-from compilewatch.db.people.reports import reports_revision
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.reports import reports_revision
 
 PREFIX = "/api/v1"
 

@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from compilewatch import __version__
 from compilewatch.dashboard.http.errors import for_anybody
 from compilewatch.dashboard.read.database import read_version, reader
+from compilewatch.db.cells import rows_of
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.json_rows import rows_of
 from compilewatch.db.queries import facets
 from compilewatch.db.service.fleet import has_queue, queue_lengths
 from compilewatch.db.service.hosts import HEALTHS

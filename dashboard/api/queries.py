@@ -17,8 +17,8 @@ from compilewatch.dashboard.links.values import Decimal, Moment, One, Several, T
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import former_machine_names, machine_names, require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.requests import RequestState
 from compilewatch.db.records.trial import SourceKind, Status, Task

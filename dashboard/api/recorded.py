@@ -23,17 +23,17 @@ from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
-from compilewatch.db.people import reports
-from compilewatch.db.people.annotations import annotations_frame
-from compilewatch.db.people.regressions import (
+from compilewatch.db.queries.causes import recorded_explanations
+from compilewatch.db.records.people import TriageState
+from compilewatch.db.service import reports
+from compilewatch.db.service.annotations import annotations_frame
+from compilewatch.db.service.regressions import (
     changes_frame,
     regression_state,
     regressions_frame,
     standing_regressions,
 )
-from compilewatch.db.queries.cases.causes import recorded_explanations
-from compilewatch.db.records.people import TriageState
-from compilewatch.db.verdicts.cured import with_later
+from compilewatch.db.verdicts.steps import with_later
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16

@@ -15,8 +15,8 @@ from compilewatch.dashboard.api.written import written
 from compilewatch.dashboard.write.run_actions import queue_request
 from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.data_version import service_pulse
+from compilewatch.db.records.access import Scope
 from compilewatch.db.records.requests import RequestSpec, RunRequest
-from compilewatch.db.records.tokens import Scope
 from compilewatch.db.service import requests as run_requests
 from compilewatch.db.service.hosts import unserved
 

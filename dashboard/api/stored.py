@@ -11,21 +11,21 @@ import pandas as pd
 from compilewatch.dashboard.api.queries import Values, filters_asked
 from compilewatch.dashboard.api.representation import Answer, object_schema, row_schema
 from compilewatch.dashboard.links.values import JsonSchema
-from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.cells import rows_of
+from compilewatch.db.columns.metrics import POINT_COLUMNS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
-from compilewatch.db.json_rows import rows_of
 from compilewatch.db.metrics.frames import empty_frame
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
-from compilewatch.db.queries.cases.stored_cases import LISTED_COLUMNS
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.measured import series_frame
+from compilewatch.db.queries.facets import series_frame
+from compilewatch.db.queries.history_points import points_by_build, points_by_run
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.queries.stored_cases import LISTED_COLUMNS
 from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
+from compilewatch.db.verdicts.case_rows import listed_cases
 from compilewatch.db.verdicts.case_view import LISTED, Cell, case_view
-from compilewatch.db.verdicts.peers import listed_cases
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (

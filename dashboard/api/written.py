@@ -15,8 +15,8 @@ from compilewatch.dashboard.api.representation import JSON, as_json
 from compilewatch.dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
 from compilewatch.dashboard.login.middleware import CHALLENGE, api_token_of
 from compilewatch.dashboard.read.database import reader
-from compilewatch.db.records.tokens import Scope
-from compilewatch.db.records.validation import problem
+from compilewatch.db.records.access import Scope
+from compilewatch.db.records.fields import problem
 from compilewatch.db.service.tokens import token_of
 
 MOST_BYTES = 64 * 1024

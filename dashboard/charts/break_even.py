@@ -17,11 +17,10 @@ import pandas as pd
 from compilewatch.dashboard.charts import style
 from compilewatch.dashboard.charts.style import log_ticks
 from compilewatch.db import units
-from compilewatch.db.metrics.break_even import Never, steps_to_break_even
+from compilewatch.db.metrics.break_even import Never, is_shown, repaid_words, steps_to_break_even
 from compilewatch.db.metrics.case_modes import totals_frame
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, shown_envelope
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.records.strategies import EAGER
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.

@@ -15,8 +15,8 @@ from compilewatch.dashboard.charts import style
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES
+from compilewatch.db.judge.history.events import CONDITION_COLUMNS
 from compilewatch.db.judge.history.series import judge_series
-from compilewatch.db.judge.history.stretches import CONDITION_COLUMNS
 from compilewatch.db.judge.policy import HistoryPolicy, Policy
 from compilewatch.db.judge.results import ChangeEvent, Row
 from compilewatch.db.judge.sequence import with_turns

@@ -17,8 +17,8 @@ from compilewatch.dashboard.charts.phases import GROUP_OF, GROUPS, PHASES
 from compilewatch.dashboard.read.shaping import ColdStarts, labels_of
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import Groups, row_dicts
-from compilewatch.db.queries.cases.cold_start import PHASES as MEASURED
-from compilewatch.db.queries.cases.cold_start import UNATTRIBUTED
+from compilewatch.db.queries.case_parts import PHASES as MEASURED
+from compilewatch.db.queries.case_parts import UNATTRIBUTED
 from compilewatch.db.records.trial import CacheState, PhasesNs
 
 MOST_ROWS = 24

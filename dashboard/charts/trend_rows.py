@@ -16,7 +16,7 @@ from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Row
 from compilewatch.db.metrics.groups import floats
-from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import timing_text
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 MOST_POINTS = 750

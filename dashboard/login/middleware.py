@@ -23,9 +23,8 @@ from compilewatch.dashboard.login.access import AccessError, Person
 from compilewatch.dashboard.login.people import comes_from, person_of_proxy, reader_of
 from compilewatch.dashboard.login.sessions import Sessions
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.records.access import SignIn
-from compilewatch.db.records.tokens import PREFIX, Token
-from compilewatch.db.records.tokens import Scope as TokenScope
+from compilewatch.db.records.access import PREFIX, SignIn, Token
+from compilewatch.db.records.access import Scope as TokenScope
 
 # Whatever says only that the server lives, and the way in itself.
 OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})

@@ -13,12 +13,12 @@ from compilewatch.dashboard.parts.parts import CASE_FACTS, Empty, PageContent, P
 from compilewatch.dashboard.read import shaping
 from compilewatch.dashboard.read.data import filters_of, read_cases, read_noise_floors
 from compilewatch.db import units
-from compilewatch.db.json_rows import rows_of
+from compilewatch.db.cells import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.strategies import sort_key
-from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.case_view import DOORS, Cell, Door
 from compilewatch.db.verdicts.noise_floors import smallest_change
 

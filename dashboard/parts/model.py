@@ -16,9 +16,9 @@ from compilewatch.dashboard.parts.cold_start import largest_phases
 from compilewatch.dashboard.parts.parts import Lines, PageHeadline
 from compilewatch.dashboard.read.data import filters_of, newest_build
 from compilewatch.db import units
+from compilewatch.db.metrics.break_even import about_words, is_shown, repaid_words
 from compilewatch.db.metrics.case_modes import Fastest, fastest
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.repayment import about_words, is_shown, repaid_words
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
 from compilewatch.db.verdicts.case_view import FIRST_LOOK, reasons_of

@@ -23,11 +23,11 @@ from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import BY_COLUMN
 from compilewatch.db.metrics.case_modes import fastest
 from compilewatch.db.metrics.geomean import geomean
-from compilewatch.db.metrics.scaling import RANKS, Case, Sweep, sweeps
+from compilewatch.db.metrics.throughput import RANKS, Case, Sweep, sweeps
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState
+from compilewatch.db.verdicts.case_rows import with_one_rank
 from compilewatch.db.verdicts.case_view import EFFICIENCY
-from compilewatch.db.verdicts.peers import with_one_rank
 
 MOST_SWEEPS = 6
 MOST_PANELS = 6

@@ -13,11 +13,11 @@ from compilewatch.dashboard.parts.parts import Table, TableColumn
 from compilewatch.dashboard.read.shaping import number
 from compilewatch.dashboard.text.foreign_text import readable
 from compilewatch.db import units
-from compilewatch.db.metrics.device_times import bound_of
 from compilewatch.db.metrics.groups import floats, row_dicts
 from compilewatch.db.metrics.throughput import items_of, items_per_step, rates_per_second, throughputs_text
+from compilewatch.db.metrics.trial_times import bound_of
 from compilewatch.db.records.evidence import FailureKind
-from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import timing_text
 
 LIST = "trial-table"
 CANCELLED = "cancelled"

@@ -11,8 +11,8 @@ from compilewatch.db.columns.metrics import METRICS, is_counted
 from compilewatch.db.judge.compare.sides import changed_libraries
 from compilewatch.db.judge.decide import overall_verdict
 from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
-from compilewatch.db.judge.words.verdicts import by_reason, workload_name
-from compilewatch.db.records.versions import component_name
+from compilewatch.db.judge.verdict_marks import by_reason, workload_name
+from compilewatch.db.records.identity import component_name
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 NAMED_CASES = 5

@@ -20,7 +20,7 @@ from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.dashboard.read.versions import cached, drawn_version
 from compilewatch.dashboard.text import theme
 from compilewatch.db.columns.case import CASE_KEYS
-from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.columns.metrics import POINT_COLUMNS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
@@ -28,33 +28,30 @@ from compilewatch.db.judge.results import BuildSide, Comparison, Row
 from compilewatch.db.judge.sequence import builds_interleaved, parts_by_turns
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import is_canary, passed_mask, without_canaries
-from compilewatch.db.people.annotations import stored_annotations
-from compilewatch.db.people.regressions import RegressionState, standing_regressions
-from compilewatch.db.queries import facets, measured, named, records
+from compilewatch.db.queries import facets, named, records
 from compilewatch.db.queries import run_parts as parts
-from compilewatch.db.queries.cases.causes import explained_case, explanation_lines, explanations
-from compilewatch.db.queries.cases.cold_start import cold_starts, newest_job_trials
-from compilewatch.db.queries.cases.roofs import rooflines
-from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
-from compilewatch.db.queries.cases.turns import turn_trials
+from compilewatch.db.queries.case_parts import cold_starts, newest_job_trials, rooflines
+from compilewatch.db.queries.causes import explained_case, explanation_lines, explanations
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.facets import offered
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.measured import measured_workloads
+from compilewatch.db.queries.facets import measured_workloads, offered
+from compilewatch.db.queries.history_points import known_columns, points_by_build, points_by_run
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import (
     count_trials,
     newest_profiled,
     newest_trials_frame,
     trials_frame,
+    turn_trials,
     ungated_shown,
 )
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.trial import SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.service.annotations import stored_annotations
+from compilewatch.db.service.regressions import RegressionState, standing_regressions
 from compilewatch.db.verdicts import noise_floors
-from compilewatch.db.verdicts.cured import with_later
 from compilewatch.db.verdicts.gateway import compare
-from compilewatch.db.verdicts.steps import machine_steps
+from compilewatch.db.verdicts.steps import machine_steps, with_later
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
@@ -212,7 +209,7 @@ def read_workloads(filters: Filters) -> pd.DataFrame:
 @cached
 def read_strategies(filters: Filters) -> list[str]:
     """The strategies of those trials, in the order in which strategies are always shown."""
-    return theme.ordered(measured.measured_strategies(reader(), filters))
+    return theme.ordered(facets.measured_strategies(reader(), filters))
 
 
 def of_workload(filters: Filters, label: str) -> Filters:

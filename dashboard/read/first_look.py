@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from compilewatch.dashboard.read.data import read_builds, read_choices, read_regressions
 from compilewatch.dashboard.read.versions import cached
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 
 
 class FirstMachine(NamedTuple):

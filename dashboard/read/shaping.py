@@ -16,11 +16,10 @@ from pandas import DataFrame
 from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import CODE, LIBRARIES, changed_libraries, libraries_of
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.cases.cold_start import PHASES
-from compilewatch.db.records.marks import origin_mark
+from compilewatch.db.queries.case_parts import PHASES
+from compilewatch.db.records.identity import component_name
 from compilewatch.db.records.strategies import BUILTIN, not_applicable_reason
-from compilewatch.db.records.trial import CacheState
-from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.trial import CacheState, origin_mark
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -287,7 +286,7 @@ def newest_builds(rows: pd.DataFrame, moment: str) -> tuple[str, ...]:
 
 
 class ColdStarts(NamedTuple):
-    """The case of each trial, and in a row for each the nanoseconds of `db.queries.cases.cold_start.PHASES`.
+    """The case of each trial, and in a row for each the nanoseconds of `db.queries.case_parts.PHASES`.
 
     A phase that was not measured has 0.
     """

@@ -101,7 +101,7 @@ def _drawn() -> tuple[str, int]:
 # By what is asked for: these say all that is in them, and Streamlit would walk through every field instead.
 _BY_WORDS: dict[str | type, Callable[[Any], Any]] = {
     "compilewatch.dashboard.links.links.Link": repr,
-    "compilewatch.db.queries.filters.Filters": repr,
+    "compilewatch.db.queries.selection.Filters": repr,
 }
 
 

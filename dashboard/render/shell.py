@@ -32,11 +32,10 @@ from compilewatch.dashboard.verdicts.context import context_line
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.people.reports import reports_revision
 from compilewatch.db.queries import data_version
-from compilewatch.db.records.marks import UNGATED_MEANS
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import CacheState, Task
+from compilewatch.db.records.trial import UNGATED_MEANS, CacheState, Task
+from compilewatch.db.service.reports import reports_revision
 
 _LOGO = (
     "data:image/svg+xml;base64," + b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()

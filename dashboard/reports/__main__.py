@@ -14,7 +14,7 @@ from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError, one_line
 from compilewatch.db.part_files import part_of
-from compilewatch.db.people.reports import REPORTS
+from compilewatch.db.service.reports import REPORTS
 
 
 def main() -> int:

@@ -59,13 +59,13 @@ from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.reports import REPORTS
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.cases.causes import traced_changes
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.records.marks import UNGATED_MEANS
+from compilewatch.db.queries.causes import traced_changes
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.people import Report, new_report_id
+from compilewatch.db.records.trial import UNGATED_MEANS
 from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.service.reports import REPORTS
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import Sides, resolve_sides
 

@@ -16,7 +16,7 @@ from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.read.database import reader, sentence_of
 from compilewatch.db import units
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.people.reports import REPORTS
+from compilewatch.db.service.reports import REPORTS
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}

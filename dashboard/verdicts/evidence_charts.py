@@ -13,8 +13,7 @@ from compilewatch.dashboard.charts import style
 from compilewatch.dashboard.parts import verdict_words
 from compilewatch.dashboard.read import shaping
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS
-from compilewatch.db.judge.compare.asked import with_test
+from compilewatch.db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS, with_test
 from compilewatch.db.judge.results import BuildSide, CaseKey
 from compilewatch.db.metrics.groups import Groups, floats, row_dicts
 from compilewatch.db.records.strategies import EAGER

@@ -6,7 +6,7 @@ from compilewatch.dashboard.parts.parts import Tone
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Tally
-from compilewatch.db.judge.words.sentences import worse_besides
+from compilewatch.db.judge.sentences import worse_besides
 from compilewatch.db.records.vocabulary import Metric
 
 

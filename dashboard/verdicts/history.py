@@ -35,7 +35,7 @@ from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.judge.results import CaseKey, Row
 from compilewatch.db.judge.sequence import Case
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.vocabulary import Metric
 
 _READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: suspect, or one trial."

@@ -16,10 +16,11 @@ from compilewatch.dashboard.parts.parts import CASE_FACTS
 from compilewatch.dashboard.verdicts.tables import row_cells
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.judge.compare.changes import Change, changes_of
 from compilewatch.db.judge.compare.recorded_regressions import (
+    Change,
     EventSubject,
     Regression,
+    changes_of,
     events_of_rows,
     freeze,
     side_title,
@@ -28,9 +29,9 @@ from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.decide_again import is_same_step
 from compilewatch.db.judge.results import BuildSide, Comparison, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import BY_THE_JUDGE, TriageState
 from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.service.regressions import RegressionState
 
 Floors = Mapping[str, Sequence[NoiseFloor]]
 _MOST_NAMED = 3

@@ -12,7 +12,7 @@ from compilewatch.dashboard.verdicts.evidence_charts import side_trials
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.verdicts.issue import issue_sides, issue_text
 

@@ -28,7 +28,7 @@ from compilewatch.dashboard.read.shaping import labels_of
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import Status
 
 _NEWEST_VERSIONS = 12

@@ -20,7 +20,7 @@ from compilewatch.db.cause.families import classify
 from compilewatch.db.cause.memory_change import LISTED, named, on_both_sides
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import BuildSide, CaseKey, Row
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.sampling_facts import Profile
 from compilewatch.db.records.trial import Memory, Trial
 from compilewatch.db.records.vocabulary import Metric

@@ -15,12 +15,12 @@ from compilewatch.dashboard.parts.parts import Part, Table, TableColumn, Tone
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS, is_counted
+from compilewatch.db.judge import verdict_marks as wording
 from compilewatch.db.judge.compare.recorded_regressions import Regression
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.judge.words import verdicts as wording
-from compilewatch.db.records.marks import bound_cell, bound_word
+from compilewatch.db.records.trial import bound_cell, bound_word
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.verdicts.noise_floors import smallest_change
 

@@ -11,8 +11,8 @@ from compilewatch.dashboard.read.database import database_url
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.people.annotations import ANNOTATIONS
 from compilewatch.db.records.people import Annotation
+from compilewatch.db.service.annotations import ANNOTATIONS
 
 
 def annotate(

@@ -12,8 +12,7 @@ from compilewatch.dashboard.login.access import Role, require
 from compilewatch.dashboard.read.database import database_url
 from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from compilewatch.db.records.schedules import Schedule
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest, Schedule
 from compilewatch.db.service.hosts import unserved
 from compilewatch.db.service.requests import cancel_request, new_request, save_request
 from compilewatch.db.service.schedules import pause_schedule, resume_schedule

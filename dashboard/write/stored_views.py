@@ -10,7 +10,7 @@ from compilewatch.dashboard.links.values import quoted
 from compilewatch.dashboard.login.access import person_here
 from compilewatch.dashboard.read.database import database_url, reader
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.stored_views import store_view, stored_link
+from compilewatch.db.service.reports import store_view, stored_link
 
 # A view of a view could lead back to itself; the others are Streamlit's own, which hide parts of a page.
 _NOT_OPENED = frozenset({STORED_VIEW, "embed", "embed_options"})

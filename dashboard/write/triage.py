@@ -13,8 +13,8 @@ from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.recording import triage
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.recording import triage
 from compilewatch.db.units import plural
 
 LONGEST_NOTE = 2_000

@@ -25,7 +25,7 @@ from compilewatch.db.interchange.files.options import (
     rows_wanted,
     torch_version,
 )
-from compilewatch.db.interchange.read.importing import AUTO, ImportReport, Writing, import_uploads
+from compilewatch.db.interchange.importing import AUTO, ImportReport, Writing, import_uploads
 from compilewatch.db.interchange.sources.csv_mapping import UnmappedError, not_used
 from compilewatch.db.records.sample_blobs import percentile_ns
 from compilewatch.db.records.trial import Task, Trial

@@ -1,4 +1,9 @@
-"""The times of a GPU in words: which there are, how they were taken, and what bounds a step."""
+"""The times of a GPU in words: which there are, how they were taken, and what bounds a step.
+
+What a step's operations and bytes would take at the rates that the machine reached in its canaries.
+
+Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; the roofs are measured, not nominal.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from compilewatch.db.cause.trial_words import step_times
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.metrics.device_times import bound_of
-from compilewatch.db.records.marks import UNGATED_MEANS, bound_word
+from compilewatch.db.metrics.trial_times import bound_of
 from compilewatch.db.records.sampling_facts import Gate, TimingSide
-from compilewatch.db.records.trial import TimingMethod, Trial, timing_method_of
+from compilewatch.db.records.trial import UNGATED_MEANS, TimingMethod, Trial, bound_word, timing_method_of
 from compilewatch.db.units import MISSING, count, duration, percent, plural, ratio, words
 
 
@@ -61,13 +66,13 @@ def timing_finding(trial: Trial) -> str:
 
 
 def trial_bound(trial: Trial) -> str | None:
-    """`host` or `device`: what bounds this trial, by `db.metrics.device_times.bound_of`."""
+    """`host` or `device`: what bounds this trial, by `db.metrics.trial_times.bound_of`."""
     wall = median(trial.wall_pipelined_ns) if len(trial.wall_pipelined_ns) else None
     return bound_of(timing_method_of(trial), _loop_device_ns(trial), wall)
 
 
 def _loop_device_ns(trial: Trial) -> float | None:
-    """As `db.metrics.device_times.loop_device_ns`."""
+    """As `db.metrics.trial_times.loop_device_ns`."""
     unflushed = trial.timing.side.unflushed_ns if trial.timing else None
     return unflushed or (median(trial.device_ns) if len(trial.device_ns) else None)
 
@@ -132,3 +137,44 @@ def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
 def _beside_eager(time: TimeOfSides) -> str:
     beside = "" if time.eager == MISSING else f" (eager {time.eager}, {time.speedup})"
     return f"{time.own}{beside}, n = {time.samples}"
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What a device reached a second: operations of a matrix product in `dtype`, bytes read and written."""
+
+    dtype: str
+    operations_per_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """An eager step, in nanoseconds: its operations and its bytes at those rates, and what it takes."""
+
+    operations_ns: float
+    bytes_ns: float
+    step_ns: float
+
+    @property
+    def bound(self) -> str:
+        """By what a step is bound that does nothing else."""
+        return "compute-bound" if self.operations_ns >= self.bytes_ns else "memory-bound"
+
+    @property
+    def sentence(self) -> str:
+        operations, moved, step = map(duration, (self.operations_ns, self.bytes_ns, self.step_ns))
+        work = f"operations need {operations}, bytes at most {moved}, of its {step}"
+        return f"An eager step is {self.bound}: {work}."
+
+
+def roofline(trial: Trial, roofs: Roofs | None) -> Roofline | None:
+    """None where work, time or roofs are not known, or the product was measured in another dtype."""
+    profile, step_ns = trial.profile, step_times(trial).eager_ns
+    if profile is None or roofs is None or not profile.flops or not profile.bytes or not step_ns:
+        return None
+    if roofs.dtype != trial.workload.dtype:
+        return None
+    return Roofline(
+        profile.flops / roofs.operations_per_s * 1e9, profile.bytes / roofs.bytes_per_s * 1e9, step_ns
+    )

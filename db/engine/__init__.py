@@ -1,1 +1,1 @@
-"""Opening databases: sessions, drivers, backup, migrations."""
+"""The tables, opening databases, and their migrations."""

@@ -11,11 +11,16 @@ from typing import Any, Literal
 from sqlalchemy import URL, Connection, Engine, Executable, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 
-from compilewatch.db.engine.driver_errors import explained
-from compilewatch.db.engine.migrations.upgrade import SchemaState, require_current, schema_state, upgrade
-from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file, sqlite_engine
+from compilewatch.db.engine.record_tables import JsonText
+from compilewatch.db.engine.schema import SchemaState, require_current, schema_state, upgrade
+from compilewatch.db.engine.sqlite import (
+    create_file,
+    explained,
+    remove_file,
+    require_usable_file,
+    sqlite_engine,
+)
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.tables.metadata import JsonText
 
 # PostgreSQL: connections to a server.
 

@@ -397,8 +397,8 @@ class Compared:
 
     `parts` are the moves of eager and compiled, `device_parts` those of device time. `eager` says which cases
     are eager ones, `bounds` what each waits for, `same_code` whether one's own code is the same on both sides
-    (`db.judge.compare.code`). `cycles` is the log change of device time in cycles, NaN where the SM clock
-    stood still.
+    (`db.judge.compare.comparable`). `cycles` is the log change of device time in cycles, NaN where the SM
+    clock stood still.
     """
 
     findings: dict[Metric, list[Finding]]

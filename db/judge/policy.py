@@ -9,14 +9,17 @@ Sources named below:
 - Celisse et al. 2018: kernel change points, "New efficient algorithms for multiple change-point detection
   with reproducing kernels", Comput. Statist. Data Anal. 128, 200-220; as `ruptures.KernelCPD`.
 - measured: the tables of docs/measured/verdicts.md, printed by tests/qa/benchmarks/.
+
+Every constant of a policy with its value and meaning, as the Guide and reports list them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from compilewatch.db.columns.column import Threshold
 from compilewatch.db.columns.metrics import METRICS, is_counted
@@ -364,3 +367,35 @@ class Target(Closed):
         if is_canary(workload) and not is_canary(self.workload):
             return False
         return fnmatchcase(workload, self.workload) and fnmatchcase(strategy, self.strategy)
+
+
+class PolicyEntry(Closed):
+    """One constant, as the Guide lists it."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+def policy_entries(policy: Policy) -> list[PolicyEntry]:
+    """Every constant of `policy` with its value, meaning and source, in reading order."""
+    return list(_entries(policy, ""))
+
+
+def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        if isinstance(value, BaseModel):
+            yield from _entries(value, f"{prefix}{name}.")
+        elif name == "thresholds":
+            for metric, thresholds in value.items():
+                yield from _entries(thresholds, f"{prefix}thresholds.{metric.value}.")
+        elif name == "overrides":
+            for index, override in enumerate(value):
+                text = ", ".join(
+                    f"{k} {v}" for k, v in override.model_dump(mode="json").items() if v is not None
+                )
+                yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
+        else:
+            meaning = " ".join((field.description or "").split())
+            yield PolicyEntry(name=prefix + name, value=str(value), meaning=meaning)

@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints
-from compilewatch.db.records.versions import stack_order
+from compilewatch.db.records.identity import stack_order
 
 # Runs that took turns on one device: what the machine did that hour is in all of them and cancels.
 

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason
+from compilewatch.db.metrics.break_even import is_shown
+from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason, nanoseconds, require_one
 from compilewatch.db.metrics.frames import typed_frame
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import ModeOption, best_option, choose, shown_envelope
-from compilewatch.db.metrics.quantities import nanoseconds, require_one
-from compilewatch.db.metrics.repayment import is_shown
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, StrategyKind
 

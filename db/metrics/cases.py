@@ -20,8 +20,7 @@ from pandas.api.extensions import ExtensionArray
 from compilewatch.db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS
 from compilewatch.db.columns.trial import COUNTED, LABELS, SMALLEST
-from compilewatch.db.metrics.controls import Control, is_eager, matched_control, with_same_run
-from compilewatch.db.metrics.device_times import TIME_COLUMNS, device_time_columns
+from compilewatch.db.metrics.break_even import repayment_columns, without_first_looks
 from compilewatch.db.metrics.eligibility import (
     failure_kinds,
     passed_mask,
@@ -30,18 +29,30 @@ from compilewatch.db.metrics.eligibility import (
     without_cancelled,
 )
 from compilewatch.db.metrics.frames import empty_frame, typed_frame
-from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to, floats
-from compilewatch.db.metrics.intervals import (
+from compilewatch.db.metrics.groups import (
+    Bools,
+    Floats,
+    Groups,
     Means,
     Method,
+    equal_to,
+    floats,
     means_over_trials,
     no_quotients,
     repayment_intervals,
 )
-from compilewatch.db.metrics.percentiles import spread_columns
-from compilewatch.db.metrics.repayment import repayment_columns, without_first_looks
 from compilewatch.db.metrics.throughput import items_per_step, throughput_columns
-from compilewatch.db.metrics.trial_times import TrialTimes, trial_times
+from compilewatch.db.metrics.trial_times import (
+    TIME_COLUMNS,
+    Control,
+    TrialTimes,
+    device_time_columns,
+    is_eager,
+    matched_control,
+    spread_columns,
+    trial_times,
+    with_same_run,
+)
 from compilewatch.db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
 
 

@@ -3,21 +3,25 @@
 A trial that failed, or whose numerics fail (a wrong result), counts in nothing. One that was cancelled is no
 result, not even a failure. A suspect trial (throttled, shared device) and a wild one keep their memory and
 compiler facts but count in no time.
+
+What goes into a formula: finite times, and values of one machine and workload alone.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from compilewatch.db.errors import UnitError
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to, flags, floats
 from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status
@@ -159,3 +163,26 @@ def alone(groups: Groups, x: Floats, factor: float = FACTOR) -> Bools:
         wild = enough & (distance > math.log(factor)) & (distance > _TIMES_APART * others)
         far |= wild[groups.codes] & (x == end[groups.codes])
     return far
+
+
+def nanoseconds(value: float | Fraction) -> Fraction:
+    """A time that is calculated with exactly. Raises UnitError for a value that is not finite."""
+    if not math.isfinite(value):
+        raise UnitError(f"{value} is no measurement.", "Leave out what is missing.")
+    return Fraction(value)
+
+
+def require_one(frame: DataFrame, columns: tuple[str, ...], purpose: str) -> None:
+    """Raises UnitError when `frame` mixes several values in one of `columns`; an empty frame passes."""
+    for column in columns:
+        require_same(column, frame[column].dropna().unique(), purpose)
+
+
+def require_same(column: str, values: Iterable[object], purpose: str) -> None:
+    """Raises UnitError when `values`, of `column` and none of them missing, differ; no values pass."""
+    distinct = sorted({str(value) for value in values})
+    if len(distinct) > 1:
+        raise UnitError(
+            f"{purpose} cannot mix several values of {words(column)}: {', '.join(distinct[:3])}.",
+            f"Choose one {column.removesuffix('_id')}.",
+        )

@@ -18,10 +18,8 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.case import MIXED
 from compilewatch.db.errors import UnitError
-from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason
-from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.intervals import FEWEST_TRIALS, t_quantile
-from compilewatch.db.metrics.quantities import require_same
+from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason, require_same
+from compilewatch.db.metrics.groups import FEWEST_TRIALS, row_dicts, t_quantile
 from compilewatch.db.records.strategies import sort_key
 from compilewatch.db.records.trial import StrategyKind, Task
 from compilewatch.db.units import words

@@ -12,8 +12,7 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.columns.case import CASE_KEYS
-from compilewatch.db.columns.metrics import BANDED
-from compilewatch.db.columns.point import POINT_COLUMNS, STORED_POINT
+from compilewatch.db.columns.metrics import BANDED, POINT_COLUMNS, STORED_POINT
 from compilewatch.db.metrics.cases import like_newest, summary_columns
 from compilewatch.db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from compilewatch.db.metrics.frames import empty_frame, plain_rows, typed_frame

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
+from compilewatch.db.engine.tables import RUN, SERIES, TRIAL
 from compilewatch.db.queries.facets import is_measured, is_whole
 from compilewatch.db.records.identity import code_name
-from compilewatch.db.tables.trials import RUN, SERIES, TRIAL
 
 _PAGE = 500
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.records.requests import UNFINISHED
-from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE
 
 
 def data_version(db: Database) -> int:

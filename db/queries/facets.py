@@ -1,4 +1,7 @@
-"""What there is: machines, builds, workloads and runs, each with its counts."""
+"""What there is: machines, builds, workloads and runs, each with its counts.
+
+Series, workloads and strategies of the trials that filters let through.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,38 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, cast, func, or_, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+)
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import BUILD, MACHINE, RUN, RUN_PART, SERIES, STRATEGY, TRIAL, WORKLOAD
 from compilewatch.db.metrics.eligibility import is_canary
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.selection import read_frame, selected
+from compilewatch.db.queries.selection import (
+    CASES,
+    Filters,
+    matching,
+    matching_series,
+    matching_trials,
+    plain,
+    read_frame,
+    selected,
+)
+from compilewatch.db.records.identity import stack_order
 from compilewatch.db.records.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from compilewatch.db.records.trial import SourceKind
-from compilewatch.db.records.versions import stack_order
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 
@@ -273,3 +297,74 @@ def _recency(machine: _OfferedMachine) -> tuple[float, float, str, str]:
 def _machines(connection: Connection) -> list[_OfferedMachine]:
     machines = [_OfferedMachine(*row) for row in connection.execute(_MACHINES)]
     return sorted(machines, key=lambda machine: (machine.name, machine.machine_id))
+
+
+def _of_series(column: Column[Any]) -> ColumnElement[Any]:
+    """What a column says of any trial of the series."""
+    return select(column).where(TRIAL.c.series_id == SERIES.c.series_id).limit(1).scalar_subquery()
+
+
+def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+    """One row per series of the machines, workloads, strategies and tasks selected, by id.
+
+    Other filters are about trials and leave a series as it is.
+    """
+    statement = select(
+        *selected(SERIES, "series_id", "machine_id"),
+        *selected(MACHINE, machine="name"),
+        *selected(SERIES, "workload_id"),
+        *selected(WORKLOAD, workload="name", workload_version="version", task="task"),
+        *selected(SERIES, "strategy_id"),
+        *selected(STRATEGY, strategy="name", cache="cache"),
+        *selected(SERIES, "trials", "failed_trials", "first_seen_at", "last_seen_at"),
+        # A series has one origin, as its workload has.
+        *(plain(_of_series(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
+    )
+    matched = statement.select_from(CASES).where(*matching_series(filters))
+    return read_frame(db, matched.order_by(SERIES.c.series_id))
+
+
+def most_runs(db: Database, filters: Filters) -> str | None:
+    """The machine that measured most runs of the trials that `filters` let through; None without any."""
+    statement = (
+        select(SERIES.c.machine_id)
+        .join(TRIAL, TRIAL.c.series_id == SERIES.c.series_id)
+        .where(*matching(filters))
+        .group_by(SERIES.c.machine_id)
+        .order_by(func.count(TRIAL.c.run_id.distinct()).desc(), SERIES.c.machine_id.desc())
+        .limit(1)
+    )
+    return next(iter(db.scalars(statement)), None)
+
+
+def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
+    """What a column says of any trial of the workload."""
+    of_workload = select(column).join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+    return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
+
+
+def _measured(column: Column[Any], filters: Filters) -> Select[Any]:
+    """What the series of the trials that `filters` let through have in a column."""
+    of_series = select(column).where(*matching_series(filters))
+    if own := matching_trials(filters):
+        of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
+    return of_series
+
+
+def measured_workloads(db: Database, filters: Filters) -> pd.DataFrame:
+    """One row per workload of the trials that `filters` let through, by name and id."""
+    of_series = _measured(SERIES.c.workload_id, filters)
+    statement = select(
+        *selected(WORKLOAD, workload_id="workload_id", workload="name", workload_version="version"),
+        *selected(WORKLOAD, "task", "batch_size", "shape", "dtype"),
+        # A workload has one origin: an imported one has the version of its format.
+        *(plain(_of_some_trial(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
+    )
+    measured = statement.where(WORKLOAD.c.workload_id.in_(of_series))
+    return read_frame(db, measured.order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id))
+
+
+def measured_strategies(db: Database, filters: Filters) -> list[str]:
+    """The names of the strategies of the trials that `filters` let through."""
+    measured = STRATEGY.c.strategy_id.in_(_measured(SERIES.c.strategy_id, filters))
+    return [row.name for row in db.rows(select(STRATEGY.c.name).where(measured).distinct())]

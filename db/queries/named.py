@@ -9,14 +9,12 @@ from typing import NamedTuple
 from sqlalchemy import Column, Connection, select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import BUILD, MACHINE, RUN, RUN_PART, SERIES, STRATEGY, TRIAL, WORKLOAD
 from compilewatch.db.errors import NotFoundError, did_you_mean, one_line
 from compilewatch.db.metrics.eligibility import is_canary
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.selection import read_records
+from compilewatch.db.queries.selection import Filters, read_records
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.trial import Build
-from compilewatch.db.records.versions import version_key
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 from compilewatch.db.units import first_of
 
 MOST_NAMED = 8

@@ -11,18 +11,16 @@ import pandas as pd
 from sqlalchemy import Column, ColumnElement, Connection, case, exists, func, select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import BUILD, LATEST, RUN, RUN_PART, SERIES, TRIAL, WORKLOAD
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.eligibility import CANARY_WORKLOADS
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.codes import codes_of_runs
 from compilewatch.db.queries.facets import is_imported, is_measured, is_whole
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.selection import any_of, matching, matching_series, plain, read_frame
+from compilewatch.db.queries.selection import Filters, any_of, matching, matching_series, plain, read_frame
+from compilewatch.db.records.identity import stack_order, version_key
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import SourceKind
-from compilewatch.db.records.versions import stack_order, version_key
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
 
 def within(filters: Filters) -> list[ColumnElement[bool]]:

@@ -1,8 +1,15 @@
-"""Trials as a frame: one row each, with everything that pages filter, group and plot."""
+"""Trials as a frame: one row each, with everything that pages filter, group and plot.
+
+Which trials, cases and builds a side of a comparison has.
+
+Trials of runs that may have taken turns with others.
+
+The trials that tell the noise of a machine: its validations and its repeats, newest runs first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -13,18 +20,35 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from compilewatch.db.columns import trial as columns
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import (
+    BUILD,
+    LATEST,
+    MACHINE,
+    RUN,
+    RUN_PART,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    WORKLOAD,
+)
 from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
+from compilewatch.db.metrics.eligibility import is_canary
 from compilewatch.db.metrics.groups import floats
 from compilewatch.db.metrics.throughput import items_per_step, rates_per_second
 from compilewatch.db.metrics.trial_times import compile_cost_ns
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.frames import arrays_of, frame_of
+from compilewatch.db.queries.facets import BEGAN
 from compilewatch.db.queries.records import trial_record, trial_records
-from compilewatch.db.queries.run_parts import newest_runs_began
+from compilewatch.db.queries.run_parts import newest_runs_began, within
 from compilewatch.db.queries.selection import (
     CASES,
+    Filters,
     any_of,
+    arrays_of,
     dtypes,
+    frame_of,
     matching,
     matching_series,
     of_builds,
@@ -34,18 +58,7 @@ from compilewatch.db.queries.selection import (
     selected,
 )
 from compilewatch.db.records.identity import code_name
-from compilewatch.db.records.trial import Status, TimingMethod
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import (
-    BUILD,
-    LATEST,
-    MACHINE,
-    SERIES,
-    STRATEGY,
-    TRIAL,
-    TRIAL_DETAIL,
-    WORKLOAD,
-)
+from compilewatch.db.records.trial import SourceKind, Status, TimingMethod
 
 __all__ = [
     "COLUMNS",
@@ -280,3 +293,105 @@ def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B0
     else:
         statement = select(func.count()).select_from(TRIAL).where(*matching(filters))
     return int(db.scalars(statement)[0] or 0)
+
+
+def trials_of(side: Selection) -> ColumnElement[bool]:
+    """The trials of a side; as `Selection.mask`, nothing for a selection that selects by nothing."""
+    parts = any_of((TRIAL.c.build_id, side.build_ids), (TRIAL.c.run_id, side.run_ids))
+    return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
+
+
+def cases_of(connection: Connection, side: Selection, machine_id: str | None = None) -> set[str]:
+    """The ids of the series of a side, on one machine or on all, without the machine's control series."""
+    mine = select(TRIAL.c.series_id).where(trials_of(side))
+    here = any_of((SERIES.c.machine_id, () if machine_id is None else (machine_id,)))
+    statement = (
+        select(SERIES.c.series_id, WORKLOAD.c.name)
+        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
+        .where(SERIES.c.series_id.in_(mine), *here)
+    )
+    return {row.series_id for row in connection.execute(statement) if not is_canary(row.name)}
+
+
+def builds_of(connection: Connection, side: Selection) -> frozenset[str]:
+    """The ids of the builds of a side."""
+    if side.build_ids:
+        return frozenset(side.build_ids)
+    return frozenset(connection.scalars(select(TRIAL.c.build_id).where(trials_of(side)).distinct()))
+
+
+def turn_trials(db: Database, filters: Filters) -> pd.DataFrame:
+    """What `db.judge.sequence` reads of those trials that `filters` let through whose run shares its time on
+    its machine with another, or measured several builds: any other took no turns. One row each, unordered.
+    """
+    names = ("run_id", "build_id", "started_at", "ended_at")
+    statement = select(*selected(TRIAL, *names), *selected(SERIES, "machine_id")).join(
+        SERIES, SERIES.c.series_id == TRIAL.c.series_id
+    )
+    with db.read() as connection:
+        runs = connection.scalars(_together(filters)).all()
+        chosen = statement.where(TRIAL.c.run_id.in_(runs), *matching(filters))
+        return frame_of(connection.execute(chosen) if runs else (), dtypes(statement))
+
+
+def _together(filters: Filters) -> Select[tuple[str]]:
+    """The runs of which a part shares its time with another one of its machine, or its run."""
+    part = RUN_PART.c
+    machine, start = part.machine_id, part.first_seen_at
+    before = func.max(part.last_seen_at).over(partition_by=machine, order_by=start, rows=(None, -1))
+    after = func.lead(start).over(partition_by=machine, order_by=start)
+    parts = (
+        select(
+            *(part.run_id, part.first_seen_at, part.last_seen_at),
+            *(before.label("busy_until"), after.label("next_at")),
+            func.count().over(partition_by=part.run_id).label("parts"),
+        )
+        .where(*within(filters))
+        .subquery()
+    )
+    shares = (parts.c.first_seen_at <= parts.c.busy_until) | (parts.c.next_at <= parts.c.last_seen_at)
+    return select(parts.c.run_id).where(or_(shares, parts.c.parts > 1)).distinct()
+
+
+def validation_trials(connection: Connection, machine_id: str | None, *, runs: int) -> pd.DataFrame | None:
+    """Like `trials_frame`, of the newest `runs` validations (of one machine); None where there is none."""
+    statement = (
+        select(RUN.c.run_id)
+        .where(RUN.c.suite == VALIDATION_SUITE)
+        .order_by(BEGAN.desc(), RUN.c.run_id.desc())
+        .limit(runs)
+    )
+    if machine_id is not None:
+        mine = select(RUN_PART.c.run_id).where(RUN_PART.c.machine_id == machine_id)
+        statement = statement.where(RUN.c.run_id.in_(mine))
+    run_ids = connection.execute(statement).scalars().all()
+    if not run_ids:
+        return None
+    machines = () if machine_id is None else (machine_id,)
+    return trials_of_runs(connection, Filters(machines=machines), run_ids)
+
+
+def measured_machines(connection: Connection) -> list[str]:
+    """The id of every machine, in order."""
+    return list(connection.scalars(select(MACHINE.c.machine_id).order_by(MACHINE.c.machine_id)))
+
+
+def newest_repeats(
+    connection: Connection, machine_id: str, *, trials: int, limit: int
+) -> Iterator[pd.DataFrame]:
+    """Like `trials_frame`, what was measured of each build in each of a machine's newest runs, read as they
+    are asked for: of those among at most `limit` that have at least so many `trials` of some case.
+    """
+    statement = (
+        select(RUN_PART.c.run_id, RUN_PART.c.build_id)
+        .where(RUN_PART.c.machine_id == machine_id, RUN_PART.c.trials >= trials)
+        .order_by(RUN_PART.c.last_seen_at.desc(), RUN_PART.c.run_id.desc(), RUN_PART.c.build_id)
+        .limit(limit)
+    )
+    for run_id, build_id in connection.execute(statement).all():
+        mine = (TRIAL.c.run_id == run_id, TRIAL.c.build_id == build_id)
+        by_case = select(TRIAL.c.series_id).where(*mine).group_by(TRIAL.c.series_id)
+        if connection.execute(by_case.having(func.count() >= trials).limit(1)).first() is None:
+            continue
+        chosen = Filters(machines=(machine_id,), builds=(build_id,), sources=(SourceKind.MEASURED,))
+        yield trials_of_runs(connection, chosen, (run_id,))

@@ -1,1 +1,1 @@
-"""What hosts, schedules and workers write."""
+"""What services and people write: hosts, schedules, requests, triage, notes, reports, messages."""

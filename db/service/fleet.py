@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select, text, update
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import FLEET_LAUNCH, FLEET_WORKER, RUN, TRIAL
 from compilewatch.db.queries.selection import read_records
 from compilewatch.db.records.hosts import (
     ON_THEIR_WAY,
@@ -17,7 +18,6 @@ from compilewatch.db.records.hosts import (
     FleetWorker,
     Launch,
 )
-from compilewatch.db.tables.trials import FLEET_LAUNCH, FLEET_WORKER, RUN, TRIAL
 
 
 class QueuedJob(NamedTuple):

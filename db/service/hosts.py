@@ -10,11 +10,11 @@ from sqlalchemy import null, select, update
 
 from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import HOST, HOST_HEALTH, MACHINE
 from compilewatch.db.records.hosts import SILENT_AFTER, HostHealth, HostState
 from compilewatch.db.records.requests import RequestState, RunRequest
 from compilewatch.db.service.fleet import fleet_workers
 from compilewatch.db.service.schedules import names_of_machine
-from compilewatch.db.tables.trials import HOST, HOST_HEALTH, MACHINE
 
 HOSTS = Repository(HostState, HOST)
 """Every host whose service ever spoke."""

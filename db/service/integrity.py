@@ -23,26 +23,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from compilewatch.db.columns.point import POINT_KEYS
+from compilewatch.db.columns.metrics import POINT_KEYS
 from compilewatch.db.columns.trial import STORED
-from compilewatch.db.engine.moments import EARLIEST, latest_moment
+from compilewatch.db.engine.repository import EARLIEST, latest_moment
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
-from compilewatch.db.records.fields import Record
-from compilewatch.db.records.ids import machine_identity, strategy_identity, workload_identity
-from compilewatch.db.records.sample_blobs import Blob, decode_samples, percentile_ns
-from compilewatch.db.records.trial import (
-    CONTROL_TIMES,
-    DEVICE_TIMES,
-    FailureKind,
-    Headline,
-    Machine,
-    Strategy,
-    Workload,
-)
-from compilewatch.db.service.stored_values import DETAIL, all_wrong_values, unreadable
-from compilewatch.db.tables.trials import (
+from compilewatch.db.engine.tables import (
     CONDITIONS,
     DETAIL_PARTS,
     KEYS_OF_TRIALS,
@@ -56,6 +41,21 @@ from compilewatch.db.tables.trials import (
     TRIAL_SAMPLES,
     WORKLOAD,
 )
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.history_points import is_current, kept, regions, summed_up, workloads_of_runs
+from compilewatch.db.records.fields import Record
+from compilewatch.db.records.ids import machine_identity, strategy_identity, workload_identity
+from compilewatch.db.records.sample_blobs import Blob, decode_samples, percentile_ns
+from compilewatch.db.records.trial import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    FailureKind,
+    Headline,
+    Machine,
+    Strategy,
+    Workload,
+)
+from compilewatch.db.service.stored_values import DETAIL, all_wrong_values, unreadable
 from compilewatch.db.units import plural
 
 _BACKUP = "Restore an earlier backup with `compilewatch db restore`."
@@ -365,7 +365,7 @@ def _latest(connection: Connection) -> Iterator[Damage]:
 
 
 MADE_ANEW = "They were made anew of the trials: nothing is lost. Check again."
-"""What is next where `db.store.run_cases.rebuild` mends the damage."""
+"""What is next where `db.store.trial_writer.rebuild` mends the damage."""
 
 
 def _run_cases(connection: Connection) -> Iterator[Damage]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, select, update
 
-from compilewatch.db.engine.repository import Repository
+from compilewatch.db.engine.repository import Repository, upsert
 from compilewatch.db.engine.session import Database
-from compilewatch.db.engine.writing import upsert
+from compilewatch.db.engine.tables import RUN, RUN_REQUEST
 from compilewatch.db.errors import ConflictError, NotFoundError
 from compilewatch.db.queries.selection import read_records
 from compilewatch.db.records.requests import (
@@ -27,7 +27,6 @@ from compilewatch.db.records.requests import (
 )
 from compilewatch.db.service.fleet import cancel_jobs_of_runs
 from compilewatch.db.store.trials import end_runs
-from compilewatch.db.tables.trials import RUN, RUN_REQUEST
 
 _REQUESTS = Repository(RunRequest, RUN_REQUEST)
 _READ_AT_ONCE = 50

@@ -8,16 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, or_, select, update
 
-from compilewatch.db.engine.repository import Repository
+from compilewatch.db.engine.repository import Repository, upsert
 from compilewatch.db.engine.session import Database
-from compilewatch.db.engine.writing import upsert
-from compilewatch.db.errors import NotFoundError
-from compilewatch.db.queries.selection import read_records
-from compilewatch.db.records.requests import UNFINISHED, RunRequest
-from compilewatch.db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
-from compilewatch.db.records.trial import FailureKind
-from compilewatch.db.service.requests import insert_request
-from compilewatch.db.tables.trials import (
+from compilewatch.db.engine.tables import (
     BUILD,
     FIRING,
     MACHINE,
@@ -27,6 +20,19 @@ from compilewatch.db.tables.trials import (
     SERIES,
     TRIAL,
 )
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.requests import (
+    UNFINISHED,
+    Firing,
+    FiringOutcome,
+    RunRequest,
+    Schedule,
+    ScheduleSpec,
+    ScheduleWatch,
+)
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.service.requests import insert_request
 
 SCHEDULES = Repository(Schedule, SCHEDULE)
 

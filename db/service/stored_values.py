@@ -41,14 +41,20 @@ from sqlalchemy import (
 )
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from compilewatch.db.engine.record_tables import TRIAGE_EVENT, record_of
+from compilewatch.db.engine.tables import (
+    CONDITIONS,
+    DETAIL_PARTS,
+    METADATA,
+    REGRESSION,
+    RUN_CASE,
+    TRIAL,
+    TRIAL_DETAIL,
+)
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
-from compilewatch.db.queries.cases.run_cases import is_current
+from compilewatch.db.queries.history_points import is_current
+from compilewatch.db.records.fields import first_problem
 from compilewatch.db.records.trial import Build, Machine, Source, Trial
-from compilewatch.db.records.validation import first_problem
-from compilewatch.db.tables.metadata import record_of
-from compilewatch.db.tables.of_records import TRIAGE_EVENT
-from compilewatch.db.tables.runs import RUN_CASE
-from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, REGRESSION, TRIAL, TRIAL_DETAIL
 
 _MOMENT = "".join("[0-9]" if part == "0" else part for part in "0000-00-00 00:00:00.000000")
 """How SQLAlchemy stores a moment in SQLite, as a GLOB."""

@@ -8,9 +8,9 @@ from sqlalchemy import update
 
 from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import API_TOKEN
 from compilewatch.db.errors import NotFoundError
-from compilewatch.db.records.tokens import Token, secret_hash
-from compilewatch.db.tables.trials import API_TOKEN
+from compilewatch.db.records.access import Token, secret_hash
 
 TOKENS = Repository(Token, API_TOKEN, order=(API_TOKEN.c.created_at.desc(), API_TOKEN.c.token_id))
 """The newest first, also those that have ended."""

@@ -20,13 +20,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, select, update
 
-from compilewatch.db.engine.driver_errors import sentence
 from compilewatch.db.engine.session import Database, open_database, sqlite_file
-from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file
+from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file, sentence
+from compilewatch.db.engine.tables import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.cases.run_cases import workloads_of_runs
-from compilewatch.db.store.run_cases import bring_up, sum_up
-from compilewatch.db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
+from compilewatch.db.queries.history_points import workloads_of_runs
+from compilewatch.db.store.trial_writer import bring_up, sum_up
 
 _PART = ".compilewatch-part"
 

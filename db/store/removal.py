@@ -26,27 +26,27 @@ from sqlalchemy import (
     update,
 )
 
+from compilewatch.db.engine.repository import bump_data_version, lock_data_version
 from compilewatch.db.engine.session import Database
-from compilewatch.db.engine.writing import bump_data_version, lock_data_version
-from compilewatch.db.errors import NotFoundError, one_line
-from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
-from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
-from compilewatch.db.store.run_cases import sum_up
-from compilewatch.db.store.trial_rows import trial_rows
-from compilewatch.db.store.trials import write_trials
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import (
+from compilewatch.db.engine.tables import (
     BUILD,
     KEYS_OF_TRIALS,
     LATEST,
     MACHINE,
     METADATA,
     RUN,
+    RUN_PART,
     SERIES,
     TRIAL,
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
 )
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.history_points import WorkloadOfRun
+from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
+from compilewatch.db.store.trial_rows import trial_rows
+from compilewatch.db.store.trial_writer import sum_up
+from compilewatch.db.store.trials import write_trials
 from compilewatch.db.units import plural
 
 _CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)

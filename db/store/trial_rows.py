@@ -14,6 +14,18 @@ from pydantic_core import to_json
 from sqlalchemy import Table
 
 from compilewatch.db.columns.trial import STORED
+from compilewatch.db.engine.record_tables import JsonText
+from compilewatch.db.engine.tables import (
+    BUILD,
+    CONDITIONS,
+    DETAIL_PARTS,
+    MACHINE,
+    RUN,
+    SAMPLE_KINDS,
+    SERIES,
+    STRATEGY,
+    WORKLOAD,
+)
 from compilewatch.db.records.fields import INT64_MAX, Record
 from compilewatch.db.records.ids import (
     build_identity,
@@ -37,18 +49,6 @@ from compilewatch.db.records.trial import (
     compile_threads_of,
     headline_of,
     timing_method_of,
-)
-from compilewatch.db.tables.metadata import JsonText
-from compilewatch.db.tables.trials import (
-    BUILD,
-    CONDITIONS,
-    DETAIL_PARTS,
-    MACHINE,
-    RUN,
-    SAMPLE_KINDS,
-    SERIES,
-    STRATEGY,
-    WORKLOAD,
 )
 
 DIMENSIONS: dict[str, Table] = {

@@ -1,9 +1,12 @@
-"""Writing trials in one transaction: what is new is inserted, what follows from it is kept up to date."""
+"""Writing trials in one transaction: what is new is inserted, what follows from it is kept up to date.
+
+Keeping up to date what the trials of each case in each run come to.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -18,6 +21,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    delete,
     insert,
     or_,
     select,
@@ -25,16 +29,70 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from compilewatch.db.engine.moments import latest_moment, wrong_moment
-from compilewatch.db.engine.writing import bump_data_version, upsert
+from compilewatch.db.columns.metrics import EDITION
+from compilewatch.db.engine.repository import (
+    bump_data_version,
+    latest_moment,
+    lock_data_version,
+    upsert,
+    wrong_moment,
+)
+from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import (
+    DATA_VERSION,
+    LATEST,
+    RUN_CASE,
+    RUN_PART,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+)
 from compilewatch.db.errors import ConflictError, RecordError, one_line
-from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
+from compilewatch.db.queries.history_points import (
+    WorkloadOfRun,
+    is_current,
+    regions,
+    summed_up,
+    workloads_of_runs,
+)
 from compilewatch.db.queries.records import load_trials
 from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
-from compilewatch.db.store.run_cases import sum_up
 from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, TrialRows, dimension_row, trial_rows
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import LATEST, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+
+
+def sum_up(connection: Connection, touched: Collection[WorkloadOfRun]) -> None:
+    """Make the rows of `touched` anew of their trials, inside the caller's transaction; the whole table where
+    it is of another edition.
+    """
+    if not is_current(connection):
+        RUN_CASE.drop(connection)
+        RUN_CASE.create(connection)
+        connection.execute(update(DATA_VERSION).values(run_case_edition=EDITION))
+        touched = workloads_of_runs(connection)
+    for runs, series in regions(touched):
+        connection.execute(
+            delete(RUN_CASE).where(RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series))
+        )
+        if rows := summed_up(connection, runs, series):
+            connection.execute(insert(RUN_CASE), rows)
+
+
+def bring_up(db: Database) -> None:
+    """Make the table anew where it is of another edition; else nothing is written."""
+    with db.read() as connection:
+        current = is_current(connection)
+    if not current:
+        rebuild(db)
+
+
+def rebuild(db: Database) -> None:
+    """Make the table anew."""
+    with db.write() as connection:
+        lock_data_version(connection)
+        connection.execute(update(DATA_VERSION).values(run_case_edition=0))
+        sum_up(connection, [])
+        bump_data_version(connection)
+
 
 TRIALS_OF_A_BATCH = 1000
 _STORED_HASHES = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(

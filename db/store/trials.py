@@ -10,14 +10,18 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, update
 
-from compilewatch.db.engine.moments import latest_moment, wrong_moment
+from compilewatch.db.engine.repository import (
+    bump_data_version,
+    latest_moment,
+    lock_data_version,
+    wrong_moment,
+)
 from compilewatch.db.engine.session import Database
-from compilewatch.db.engine.writing import bump_data_version, lock_data_version
+from compilewatch.db.engine.tables import RUN
 from compilewatch.db.errors import ConflictError, NotFoundError, RecordError
 from compilewatch.db.records.requests import RUN_TRANSITIONS, RunStatus
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trial_writer import TRIALS_OF_A_BATCH, TrialWriter
-from compilewatch.db.tables.trials import RUN
 
 
 def start_run(

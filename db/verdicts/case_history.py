@@ -13,14 +13,14 @@ from compilewatch.db.errors import NotFoundError, did_you_mean
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide_series import End, decide_end
 from compilewatch.db.judge.history.counts import exact_events
-from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
+from compilewatch.db.judge.history.events import Cut, find_cuts
+from compilewatch.db.judge.history.machine import Compare, ReleaseStep, release_steps
 from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals
-from compilewatch.db.judge.history.stretches import Cut, find_cuts
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent, Row
 from compilewatch.db.judge.sequence import builds_interleaved, in_reading_order
-from compilewatch.db.queries.cases.run_cases import points_by_run
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.history_points import points_by_run
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.vocabulary import Metric, Verdict

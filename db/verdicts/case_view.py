@@ -16,16 +16,22 @@ from enum import StrEnum
 from typing import Any
 
 from compilewatch.db.cause.notes import reasons
+from compilewatch.db.cells import plain
 from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, Kind, SummaryKind
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.columns.trial import TRIAL
-from compilewatch.db.json_rows import plain
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
+from compilewatch.db.metrics.break_even import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
 from compilewatch.db.records.identity import FLOAT32
-from compilewatch.db.records.marks import bound_cell, timing_text
-from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, StrategyKind
+from compilewatch.db.records.trial import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    SPEEDUP_COLUMNS,
+    StrategyKind,
+    bound_cell,
+    timing_text,
+)
 from compilewatch.db.units import (
     MISSING,
     NEVER,
@@ -42,8 +48,8 @@ from compilewatch.db.units import (
 )
 
 Case = Mapping[Any, Any]
-"""A row of a frame of cases (`db.columns.case`); that of a list has what `db.verdicts.peers` adds, that of a
-page `workload_label` and `noise`, the smallest change that its machine shows.
+"""A row of a frame of cases (`db.columns.case`); that of a list has what `db.verdicts.case_rows` adds, that
+of a page `workload_label` and `noise`, the smallest change that its machine shows.
 """
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pandas import DataFrame, Timestamp
 
+from compilewatch.db.columns.metrics import with_test
 from compilewatch.db.engine.session import Database
-from compilewatch.db.judge.compare.asked import with_test
 from compilewatch.db.judge.compare.comparable import MatchedCases
 from compilewatch.db.judge.compare.measured import columns_of
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
@@ -17,10 +17,10 @@ from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.queries.cases.comparison import past_frame, sides_frame
-from compilewatch.db.queries.cases.validations import validation_trials
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.comparison import past_frame, sides_frame
 from compilewatch.db.queries.run_parts import are_until_decided
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.queries.trials import validation_trials
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.verdicts.noise_floors import floors_by_machine
 

@@ -6,21 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from compilewatch.db.cause.bisection import replay_line
+from compilewatch.db.cause.compiler_change import replay_line
 from compilewatch.db.cause.sentences import short_name
 from compilewatch.db.cells import escaped_text, table_row
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.repository import Repository
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import ISSUE_SCRIPT
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.judge.words.verdicts import row_verdict, worst_first
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.queries.cases.causes import causes_between, explained_case, moved_of
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.judge.verdict_marks import row_verdict, worst_first
+from compilewatch.db.queries.causes import causes_between, explained_case, moved_of
 from compilewatch.db.queries.run_parts import measured_builds
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.ids import (
     build_identity,
@@ -33,7 +33,7 @@ from compilewatch.db.records.people import IssueScript, ScriptRun, issue_id_of
 from compilewatch.db.records.strategies import compile_arguments
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.records.vocabulary import Metric
-from compilewatch.db.tables.trials import ISSUE_SCRIPT
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.units import MISSING, duration, level, percent, plural, ratio, words
 
 ISSUE_SCRIPTS = Repository(IssueScript, ISSUE_SCRIPT, is_data=True)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from compilewatch.db.json_rows import plain
+from compilewatch.db.cells import plain
 from compilewatch.db.judge.compare.sides import COMPONENTS, VerdictError, as_text, plain_settings
 from compilewatch.db.metrics.break_even import price
 from compilewatch.db.metrics.throughput import items_of
@@ -49,7 +49,7 @@ class SideBySide:
 def side_by_side(
     cases: Iterable[Case], base_id: str, head_id: str, priced: Mapping[str, Decimal]
 ) -> SideBySide:
-    """`cases`: rows of `db.queries.cases.stored_cases`; of each case the build that was measured last counts.
+    """`cases`: rows of `db.queries.stored_cases`; of each case the build that was measured last counts.
 
     Raises VerdictError where no case with a latency is on both.
     """

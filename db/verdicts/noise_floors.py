@@ -20,8 +20,8 @@ from compilewatch.db.judge.statistics.noise_floor import (
     scatters,
 )
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.cases.validations import measured_machines, newest_repeats, validation_trials
-from compilewatch.db.records.marks import bound_word
+from compilewatch.db.queries.trials import measured_machines, newest_repeats, validation_trials
+from compilewatch.db.records.trial import bound_word
 from compilewatch.db.records.vocabulary import Bound
 
 _RUNS = 50

@@ -13,13 +13,13 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError, did_you_mean, one_line
 from compilewatch.db.judge.compare.sides import CODE, STACK, Selection, libraries_of
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.cases.side_trials import builds_of, cases_of
 from compilewatch.db.queries.codes import commits_like, runs_of_commit
 from compilewatch.db.queries.facets import measured_runs
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import MOST_NAMED
 from compilewatch.db.queries.run_parts import measured_builds, newest_machine, run_parts
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.queries.trials import builds_of, cases_of
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.units import first_of, plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")

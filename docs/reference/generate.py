@@ -15,9 +15,8 @@ from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX
 from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, Threshold
 from compilewatch.db.columns.trial import TRIAL
-from compilewatch.db.interchange.read.formats import JOB_READERS, READERS
-from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.policy_entries import policy_entries
+from compilewatch.db.interchange.formats import JOB_READERS, READERS
+from compilewatch.db.judge.policy import Policy, policy_entries
 from compilewatch.db.records.trial import Trial
 from compilewatch.runner.config.settings import Settings
 

@@ -147,7 +147,7 @@ def _complaint(error: typer.TyperException) -> str:
 
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        from compilewatch.db.records.validation import problem
+        from compilewatch.db.records.fields import problem
 
         details = cause.errors(include_url=False)[0]
         complaint = problem(details)

@@ -126,7 +126,7 @@ def database_of(
 
     with open_database(settings.database_url, migrate=migrate) as database:
         if migrate:
-            from compilewatch.db.store.run_cases import bring_up
+            from compilewatch.db.store.trial_writer import bring_up
 
             bring_up(database)
         yield database

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from compilewatch.db.errors import ConfigError, did_you_mean, one_line
-from compilewatch.db.records.validation import must_be
+from compilewatch.db.records.fields import must_be
 from compilewatch.runner.config.settings import Settings
 
 DEFAULT_FILE = "compilewatch.toml"

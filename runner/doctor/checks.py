@@ -9,9 +9,8 @@ from enum import StrEnum
 from pydantic import ValidationError
 
 from compilewatch.db.judge.statistics.noise_floor import SPEEDUP, Scatter, largest_variation
-from compilewatch.db.records.fields import Count, Finite, Flag, Name, Record, Text
+from compilewatch.db.records.fields import Count, Finite, Flag, Name, Record, Text, first_problem
 from compilewatch.db.records.trial import TimingMethod, Trial
-from compilewatch.db.records.validation import first_problem
 from compilewatch.db.records.vocabulary import Bound
 from compilewatch.db.units import count, duration, percent, plural, ratio
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec

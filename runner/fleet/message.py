@@ -13,10 +13,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from compilewatch.db.errors import CompilewatchError, one_line
-from compilewatch.db.records.fields import Identifier, Record
+from compilewatch.db.records.fields import Identifier, Record, first_problem
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Build, Strategy, Workload
-from compilewatch.db.records.validation import first_problem
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.sections import Timeout
 from compilewatch.runner.config.settings import Settings

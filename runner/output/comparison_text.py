@@ -14,19 +14,17 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.comparable import condition_name
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, side_title
 from compilewatch.db.judge.compare.sides import CODE
-from compilewatch.db.judge.compare.still_open import Outlook, still_open
-from compilewatch.db.judge.compare.whole import headline
+from compilewatch.db.judge.compare.whole import Outlook, headline, still_open
 from compilewatch.db.judge.decide import MOVED, counts_as_regression, is_surely_worse
-from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.policy_entries import policy_entries
+from compilewatch.db.judge.policy import Policy, policy_entries
 from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
+from compilewatch.db.judge.sentences import target_text
 from compilewatch.db.judge.targets import TargetCheck
-from compilewatch.db.judge.words.sentences import target_text
-from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
-from compilewatch.db.people.regressions import RegressionState
+from compilewatch.db.judge.verdict_marks import by_reason, row_verdict, workload_name, worst_first
+from compilewatch.db.records.identity import component_name
 from compilewatch.db.records.people import TriageState
-from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import Design, Metric, Verdict
+from compilewatch.db.service.regressions import RegressionState
 from compilewatch.db.units import (
     MISSING,
     TWO_TRIALS,

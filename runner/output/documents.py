@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from compilewatch.db.cells import plain
 from compilewatch.db.errors import CONTROLS
-from compilewatch.db.json_rows import plain
 from compilewatch.db.verdicts.case_view import DOORS, Door, case_view
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
 from compilewatch.db.judge.decide import MOVED
-from compilewatch.db.judge.history.releases import ReleaseStep
+from compilewatch.db.judge.history.machine import ReleaseStep
 from compilewatch.db.judge.history.series import TargetOutlook
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent, Row
-from compilewatch.db.judge.words.verdicts import marked
+from compilewatch.db.judge.verdict_marks import marked
 from compilewatch.db.metrics.throughput import write_of
-from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.identity import component_name
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import MISSING, interval, moment, percent, plural, words
 from compilewatch.db.verdicts.case_history import CaseHistory

@@ -10,10 +10,10 @@ from typing import Any
 
 from rich.table import Table
 
-from compilewatch.db.json_rows import plain
+from compilewatch.db.cells import plain
 from compilewatch.db.judge.compare.strategies import UNDECIDED, LeftOutPart
 from compilewatch.db.judge.results import Row
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
+from compilewatch.db.metrics.break_even import is_shown, repaid_words
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.units import MISSING, count, duration, interval, percent, plural, ratio
 from compilewatch.runner.output.tables import plain_table

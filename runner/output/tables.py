@@ -18,8 +18,8 @@ from rich.text import Text
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, did_you_mean, printable
-from compilewatch.db.metrics.controls import Control
-from compilewatch.db.metrics.repayment import is_shown, repaid_words
+from compilewatch.db.metrics.break_even import is_shown, repaid_words
+from compilewatch.db.metrics.trial_times import Control
 from compilewatch.db.records.trial import CacheState, StrategyKind
 from compilewatch.db.units import MISSING, count, plural
 from compilewatch.db.verdicts.case_view import CELLS, DOORS, Cell, Door, case_texts, remarks
@@ -176,7 +176,7 @@ def result_table(
 ) -> Table:
     """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
     has the names of several builds by id; they stand where torch does not tell them apart. Of `notes`
-    (`db.queries.cases.notes`) the first is said. `chosen` figures stand in place of the usual ones.
+    (`db.queries.case_parts`) the first is said. `chosen` figures stand in place of the usual ones.
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """

@@ -14,7 +14,7 @@ from pandas import DataFrame, Series
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.metrics.eligibility import without_cancelled
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import latest_trials_frame
 from compilewatch.db.records.trial import StrategyKind
 from compilewatch.db.units import duration, plural

@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from ulid import ULID
 
 from compilewatch.db.errors import ConfigError, one_line
-from compilewatch.db.metrics.percentiles import summarize_samples
+from compilewatch.db.metrics.trial_times import summarize_samples
 from compilewatch.db.records.trial import SourceKind, Strategy, Trial
 from compilewatch.db.units import count, duration, moment, words
 from compilewatch.runner.catalog.definition import WorkloadDefinition

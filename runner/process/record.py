@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from compilewatch import __version__
+from compilewatch.db.records.fields import first_problem
 from compilewatch.db.records.trial import (
     Build,
     Code,
@@ -24,7 +25,6 @@ from compilewatch.db.records.trial import (
     Task,
     Trial,
 )
-from compilewatch.db.records.validation import first_problem
 from compilewatch.runner.config.scrub import scrub
 from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
 from compilewatch.runner.plan.trial_spec import TrialSpec

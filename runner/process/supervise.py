@@ -14,9 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compilewatch.db.cause.bisection import bisection_sentence, replay_line
+from compilewatch.db.cause.compiler_change import bisection_sentence, replay_line
 from compilewatch.db.errors import CompilewatchError, one_line
 from compilewatch.db.records.evidence import Bisection, LossPath
+from compilewatch.db.records.fields import first_problem
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile
 from compilewatch.db.records.trial import (
     CacheState,
@@ -28,7 +29,6 @@ from compilewatch.db.records.trial import (
     Task,
     Trial,
 )
-from compilewatch.db.records.validation import first_problem
 from compilewatch.db.units import duration
 from compilewatch.runner.config.scrub import scrub
 from compilewatch.runner.device.feeding import rank_devices

@@ -14,15 +14,15 @@ from compilewatch.db.judge.compare.recorded_regressions import Regression, event
 from compilewatch.db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import BuildSide, Comparison, Row
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.queries.cases.causes import STEP_METRICS
+from compilewatch.db.queries.causes import STEP_METRICS
 from compilewatch.db.queries.codes import codes_of_runs
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import recorded_builds
 from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people import BY_THE_JUDGE, TriageState
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import new_request, requests, running_requests, save_request
 from compilewatch.db.verdicts import gateway
 

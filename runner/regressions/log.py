@@ -12,9 +12,9 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.confirmation import plan_confirmation
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.people.recording import Recorded, record_comparison, record_confirmation
 from compilewatch.db.queries import facets
 from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.service.recording import Recorded, record_comparison, record_confirmation
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.regressions.confirmation import (

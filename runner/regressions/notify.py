@@ -17,15 +17,20 @@ from urllib.parse import urlencode
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
-from compilewatch.db.judge.compare.changes import Change, changes_of
-from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
+from compilewatch.db.judge.compare.recorded_regressions import (
+    Change,
+    Regression,
+    between,
+    changes_of,
+    side_title,
+)
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.people.notifications import claim_notifications, end_notifications
-from compilewatch.db.people.regressions import measured_steps
-from compilewatch.db.queries.cases.causes import recorded_explanations
+from compilewatch.db.queries.causes import recorded_explanations
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people import NotificationState
-from compilewatch.db.records.schedules import Schedule, ScheduleWatch
+from compilewatch.db.records.requests import Schedule, ScheduleWatch
+from compilewatch.db.service.recording import claim_notifications, end_notifications
+from compilewatch.db.service.regressions import measured_steps
 from compilewatch.db.units import MISSING, moment, percent, plural
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
 from compilewatch.runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver

@@ -18,7 +18,7 @@ from compilewatch.db.errors import ConfigError, DatabaseError, one_line
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.race import Left, Race
 from compilewatch.db.metrics.eligibility import without_canaries, without_cancelled
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Task

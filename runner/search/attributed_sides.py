@@ -13,9 +13,9 @@ from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import recorded_builds
 from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.trial import Build
 from compilewatch.db.records.vocabulary import Metric

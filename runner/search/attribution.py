@@ -17,7 +17,7 @@ from compilewatch.db.judge.compare.attribution import CaseAttribution, Hybrid, a
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.strategies import EAGER

@@ -17,7 +17,7 @@ from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.bisection import ReleasePlace, has_moved, place_of
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import percent, plural

@@ -17,8 +17,8 @@ from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.statistics.screen import FEWEST, Screened, features, speedup_range
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_record
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import newest_profiled, trials_frame
 from compilewatch.db.records.sampling_facts import ProfileSide
 from compilewatch.db.records.strategies import EAGER

@@ -12,11 +12,11 @@ from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.judge.words.sentences import besides, tallied
-from compilewatch.db.people.reports import reports_frame
+from compilewatch.db.judge.sentences import besides, tallied
 from compilewatch.db.queries.run_parts import run_parts
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.service.reports import reports_frame
 from compilewatch.db.units import duration, plural
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.config.settings import BuildSettings, Settings

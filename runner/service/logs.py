@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from compilewatch.db.log_lines import OneLine
+from compilewatch.db.errors import OneLine
 from compilewatch.runner.config.sections import LogFormat
 
 # What every record of the logging module has; the rest was given with `extra`.

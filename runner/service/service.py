@@ -15,8 +15,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.records.hosts import HostHealth
-from compilewatch.db.records.requests import RunRequest
-from compilewatch.db.records.schedules import Schedule, ScheduleSpec, ScheduleWatch
+from compilewatch.db.records.requests import RunRequest, Schedule, ScheduleSpec, ScheduleWatch
 from compilewatch.db.service.hosts import HEALTHS
 from compilewatch.db.service.requests import take_request
 from compilewatch.db.service.schedules import (

@@ -20,8 +20,14 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.records.requests import RequestKind, RequestSpec
-from compilewatch.db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
+from compilewatch.db.records.requests import (
+    Firing,
+    FiringOutcome,
+    RequestKind,
+    RequestSpec,
+    Schedule,
+    ScheduleSpec,
+)
 from compilewatch.db.service.requests import new_request
 from compilewatch.db.service.schedules import (
     SCHEDULES,

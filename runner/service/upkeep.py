@@ -109,7 +109,7 @@ class Upkeep:
         if days is None:
             return
         # Reports bring pandas, which a service that keeps them for ever does without.
-        from compilewatch.db.people.reports import expire_reports
+        from compilewatch.db.service.reports import expire_reports
 
         reports = expire_reports(self._database, now - timedelta(days=days), at=now)
         if reports:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from compilewatch.db.engine.moments import CLOCK_SKEW, wrong_moment
+from compilewatch.db.engine.repository import CLOCK_SKEW, wrong_moment
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
 from compilewatch.db.records.requests import RunStatus

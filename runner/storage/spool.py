@@ -25,10 +25,17 @@ from compilewatch.db.errors import (
 )
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, RUNS_FOLDER
 from compilewatch.db.part_files import part_of, remove_left_parts
-from compilewatch.db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
+from compilewatch.db.records.fields import (
+    Count,
+    Identifier,
+    Name,
+    Record,
+    UtcDatetime,
+    aware_utc,
+    first_problem,
+)
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial, parse_trial
-from compilewatch.db.records.validation import first_problem
 
 _LOG = logging.getLogger("compilewatch.runner")
 _LONGEST_REASON = 500

@@ -27,14 +27,14 @@ from compilewatch.dashboard.render.streamlit_parts import FOLD
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.people.reports import REPORTS, revoke_report
 from compilewatch.db.queries.facets import builds, machines
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.people import Report, TriageState
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
+from compilewatch.db.service.reports import REPORTS, revoke_report
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial

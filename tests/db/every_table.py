@@ -8,22 +8,27 @@ from sqlalchemy import insert
 
 from compilewatch import __version__
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import FLEET_WORKER
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.annotations import ANNOTATIONS
-from compilewatch.db.people.notifications import claim_notifications
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.people.reports import REPORTS
-from compilewatch.db.people.stored_views import store_view
 from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.access import Scope, Token, secret_hash
 from compilewatch.db.records.hosts import FleetWorker, HostDevice, HostHealth, HostState, Launch
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people import Annotation, IssueScript, Report, ScriptRun, TriageState
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.schedules import Firing, FiringOutcome, ScheduleSpec
-from compilewatch.db.records.tokens import Scope, Token, secret_hash
+from compilewatch.db.records.requests import (
+    Firing,
+    FiringOutcome,
+    RequestKind,
+    RequestSpec,
+    RequestState,
+    ScheduleSpec,
+)
+from compilewatch.db.service.annotations import ANNOTATIONS
 from compilewatch.db.service.fleet import claim_launch, end_launch
 from compilewatch.db.service.hosts import HEALTHS, save_host
+from compilewatch.db.service.recording import claim_notifications, record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
+from compilewatch.db.service.reports import REPORTS, store_view
 from compilewatch.db.service.requests import end_request, new_request, run_request, save_request, take_request
 from compilewatch.db.service.schedules import (
     claim_firing,
@@ -34,7 +39,6 @@ from compilewatch.db.service.schedules import (
 )
 from compilewatch.db.service.tokens import TOKENS
 from compilewatch.db.store.trials import save_trials, start_run
-from compilewatch.db.tables.trials import FLEET_WORKER
 from compilewatch.db.verdicts.issue import ISSUE_SCRIPTS
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

@@ -20,7 +20,7 @@ from compilewatch.db.store.trials import save_trial
 from tests.builders import START, make_trial
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pytest", __name__, "compilewatch.db.engine.migrations", "alembic.command"])
+_CONTEXT.set_forkserver_preload(["pytest", __name__, "compilewatch.db.engine.schema", "alembic.command"])
 _OUTSIDE = tempfile.gettempdir()
 
 

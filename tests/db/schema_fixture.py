@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compilewatch.db.engine.migrations import HEAD
+from compilewatch.db.engine.schema import HEAD
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.trials import trial_records
 from tests.db.every_table import fill_every_table

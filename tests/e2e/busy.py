@@ -10,23 +10,30 @@ from sqlalchemy import insert
 
 from compilewatch.dashboard.reports.freeze import freeze_link, store_report
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import FLEET_WORKER
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.hosts import FleetWorker, HostDevice, HostState, Launch
 from compilewatch.db.records.people import TriageState
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunStatus
-from compilewatch.db.records.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.records.requests import (
+    Firing,
+    FiringOutcome,
+    RequestKind,
+    RequestSpec,
+    RequestState,
+    RunStatus,
+    ScheduleSpec,
+)
 from compilewatch.db.records.trial import Build, Trial
 from compilewatch.db.service.fleet import claim_launch, end_launch
 from compilewatch.db.service.hosts import save_host
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import end_request, new_request, save_request, take_request
 from compilewatch.db.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from compilewatch.db.store.trials import end_run, save_trials, start_run
-from compilewatch.db.tables.trials import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 

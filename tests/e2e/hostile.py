@@ -11,16 +11,15 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.hosts import HostDevice, HostState
 from compilewatch.db.records.people import TriageState
-from compilewatch.db.records.requests import RequestKind, RequestSpec
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec, ScheduleSpec
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.service.hosts import save_host
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.service.schedules import save_schedule
 from compilewatch.db.store.trials import save_trials, start_run

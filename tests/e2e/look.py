@@ -23,8 +23,8 @@ from playwright.sync_api import Page as Tab
 from compilewatch.dashboard.links.links import Link, Page, heading, href
 from compilewatch.dashboard.read.database import close_databases
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.service.regressions import standing_regressions
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy
 from tests.e2e.browser import chromium, new_page, open_at

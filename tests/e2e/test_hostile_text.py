@@ -13,9 +13,9 @@ from playwright.sync_api import Page as Tab
 
 from compilewatch.dashboard.links.links import Link, Page, heading, href, page_named
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.people.stored_views import store_view
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.service.regressions import standing_regressions
+from compilewatch.db.service.reports import store_view
 from tests.builders import START
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, open_at, visit

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.serving import Served, served

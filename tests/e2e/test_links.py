@@ -12,9 +12,9 @@ from playwright.sync_api import Page as Tab
 
 from compilewatch.dashboard.links.links import SELECTORS, Link, Page, heading, href, keys_of, read_url
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.judge.compare.changes import changes_of
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.judge.compare.recorded_regressions import changes_of
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.service.regressions import standing_regressions
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.stored_views import store_view
+from compilewatch.db.service.reports import store_view
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history
 from tests.dashboard.reverse_proxy import proxied

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from compilewatch.dashboard.read.database import close_databases
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.recording import record_comparison
+from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from compilewatch.runner.cli.stored.demo import fill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.sentences import why
 from compilewatch.db.cause.trial_words import StepTimes
 from compilewatch.runner.plan.trial_spec import Diagnostics
 from tests.gpu.measuring import measure_on_gpu

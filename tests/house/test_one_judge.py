@@ -10,7 +10,7 @@ from tests.house.tracked import Import, imports, imports_of, room_files
 
 # What reads or arranges the trials of a verdict, or judges them.
 OF_A_VERDICT = (
-    "db.queries.cases.comparison",
+    "db.queries.comparison",
     "db.judge.compare.upgrade",
     "db.judge.compare.judge_sides",
     "db.judge.compare.comparable.match_cases",
@@ -34,9 +34,7 @@ def strays(path: Path, found: list[Import]) -> list[str]:
     if name in (GATEWAY, STRATEGIES):
         return []
     barred = (
-        ("db.queries.cases.comparison", "db.judge.compare.upgrade")
-        if name.startswith(ARITHMETIC)
-        else OF_A_VERDICT
+        ("db.queries.comparison", "db.judge.compare.upgrade") if name.startswith(ARITHMETIC) else OF_A_VERDICT
     )
     return [
         f"{name}:{each.line} imports {each.module}"
@@ -51,7 +49,7 @@ def strays(path: Path, found: list[Import]) -> list[str]:
         ("from compilewatch.db.judge.compare.upgrade import compare_builds", True),
         ("from compilewatch.db.judge.compare import upgrade", True),
         ("import compilewatch.db.judge.compare.upgrade as judge", True),
-        ("def late():\n    from compilewatch.db.queries.cases.comparison import past_frame", True),
+        ("def late():\n    from compilewatch.db.queries.comparison import past_frame", True),
         ("from compilewatch.db.judge.compare.sides import split_sides", True),
         ("from compilewatch.db.judge.compare.sides import Selection", False),
         ("from compilewatch.db.judge.statistics.noise_floor import noise_floors", False),

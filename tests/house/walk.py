@@ -19,7 +19,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.formats import Format
 from tests.db.interchange.tiny_files import TINY
 from tests.db.interchange.trace_logs import whole_log, whole_recording
 from tests.house.shell_blocks import Typed, blocks

@@ -13,8 +13,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.requests import RequestState
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestState, ScheduleSpec
 from compilewatch.db.service.requests import end_request, take_request
 from compilewatch.db.service.schedules import firings
 from compilewatch.runner.service import timetable

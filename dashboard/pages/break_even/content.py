@@ -23,9 +23,9 @@ from compilewatch.db import units
 from compilewatch.db.metrics.case_modes import mode_options
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import choose
-from compilewatch.db.records.marks import bound_word
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.records.trial import bound_word
 from compilewatch.db.verdicts.case_view import steps_words
 
 EVERY_WORKLOAD = "break-even-all"

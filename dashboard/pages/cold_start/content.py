@@ -29,9 +29,9 @@ from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.records.marks import bound_cell
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.strategies import EAGER, sort_key
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.records.trial import bound_cell
 
 _COLUMNS = {
     "workload": CASE["workload"],

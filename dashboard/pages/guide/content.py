@@ -7,8 +7,7 @@ import pandas as pd
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Link, Page
 from compilewatch.dashboard.parts.parts import Table, TableColumn
-from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.policy_entries import policy_entries
+from compilewatch.db.judge.policy import Policy, policy_entries
 
 _COLUMNS = {
     "constant": TableColumn("Constant", pinned=True),

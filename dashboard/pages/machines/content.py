@@ -24,7 +24,7 @@ from compilewatch.db import units
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.verdicts.machines import SideBySide, cells, sentences, side_by_side
 
 _ALONE = "Only one machine has measured anything."

@@ -15,7 +15,7 @@ from compilewatch.dashboard.read import shaping
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import timing_text
 
 Case = dict[str, Any]
 NO_NUMBER = "no number"

@@ -56,14 +56,14 @@ from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicabl
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
-from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.sentences import why
 from compilewatch.db.cause.trial_words import step_times
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import choose_modes, fastest
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, sort_key
-from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts import advice
 from compilewatch.db.verdicts.case_view import Door
 from compilewatch.db.verdicts.noise_floors import floor_sentence

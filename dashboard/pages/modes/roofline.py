@@ -43,7 +43,7 @@ _TICK = ",~r"
 
 
 def roofline_parts(frame: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, ...]:
-    """Chart and table of `frame` of `db.queries.cases.roofs.rooflines`; nothing where it has no row.
+    """Chart and table of `frame` of `db.queries.case_parts.rooflines`; nothing where it has no row.
 
     `labels`: workload id -> label; other workloads are left out.
     """

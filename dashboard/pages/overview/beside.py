@@ -20,15 +20,15 @@ from compilewatch.dashboard.read.shaping import Change, build_changes, confounde
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.context import last_run
 from compilewatch.db import units
+from compilewatch.db.judge.sentences import target_text
 from compilewatch.db.judge.targets import check_cases
-from compilewatch.db.judge.words.sentences import target_text
 from compilewatch.db.metrics.case_modes import fastest
 from compilewatch.db.metrics.geomean import NEEDED, CaseRow, geomean
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Status, Task
 from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.service.regressions import RegressionState
 
 _MOST_NAMED = 3
 _LEAST_CHANGE = 5e-4

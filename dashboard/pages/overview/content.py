@@ -38,13 +38,13 @@ from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
 from compilewatch.db import units
-from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.trial_words import numerics_sentence
 from compilewatch.db.judge.results import Comparison, Tally
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.regressions import with_steps
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import NumericsStatus
+from compilewatch.db.service.regressions import with_steps
 from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 _MOST_ERRORS = 8

@@ -12,7 +12,7 @@ from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Tally
-from compilewatch.db.judge.words.sentences import other_metrics, tallied, worse_besides
+from compilewatch.db.judge.sentences import other_metrics, tallied, worse_besides
 from compilewatch.db.records.vocabulary import Metric
 
 _MODEL = "model"

@@ -35,8 +35,8 @@ from compilewatch.dashboard.verdicts.tables import case_title, what_differs
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
-from compilewatch.db.people.regressions import RegressionState
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.service.regressions import RegressionState
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them above.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."

@@ -15,8 +15,8 @@ from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.inbox import MEANINGS, state_text
 from compilewatch.dashboard.write import triage
-from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.regressions import RegressionState
 from compilewatch.db.units import plural
 
 PAGE = "triage"

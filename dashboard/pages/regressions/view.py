@@ -17,8 +17,8 @@ from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.db import units
 from compilewatch.db.judge.compare.recorded_regressions import Regression
-from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.regressions import RegressionState
 
 
 def draw(view: View) -> Link:

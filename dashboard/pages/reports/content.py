@@ -24,8 +24,8 @@ from compilewatch.dashboard.parts.parts import (
 from compilewatch.dashboard.read.database import reader
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.reports import REPORTS, report_subjects, reports_frame
 from compilewatch.db.records.people import KEEP_DAYS_VARIABLE, Report
+from compilewatch.db.service.reports import REPORTS, report_subjects, reports_frame
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {

@@ -21,8 +21,8 @@ from compilewatch.dashboard.render.shell import View, base_url
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.reports import REPORTS, revoke_report
 from compilewatch.db.records.people import Report
+from compilewatch.db.service.reports import REPORTS, revoke_report
 
 
 def draw(view: View) -> Link:

@@ -37,26 +37,27 @@ from compilewatch.dashboard.read.shaping import joined, number
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.db import units
-from compilewatch.db.json_rows import rows_of
+from compilewatch.db.cells import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.people.regressions import RegressionState
 from compilewatch.db.queries.facets import silent
 from compilewatch.db.records.hosts import HostDevice, HostState
 from compilewatch.db.records.requests import (
     INTERRUPTED,
     UNFINISHED,
+    Firing,
     RequestSpec,
     RequestState,
     RunRequest,
     RunStatus,
+    Schedule,
 )
-from compilewatch.db.records.schedules import Firing, Schedule
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.service import requests as run_requests
 from compilewatch.db.service import schedules
 from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.service.hosts import HOSTS, unserved
+from compilewatch.db.service.regressions import RegressionState
 from compilewatch.db.verdicts.noise_floors import floor_text
 
 NOW, RUNS, MACHINES = "runs-now", "runs-table", "runs-machines"

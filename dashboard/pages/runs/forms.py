@@ -12,8 +12,7 @@ from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write import run_actions
 from compilewatch.db.records.hosts import HostState
-from compilewatch.db.records.requests import UNFINISHED, RequestSpec, RunRequest
-from compilewatch.db.records.schedules import Schedule
+from compilewatch.db.records.requests import UNFINISHED, RequestSpec, RunRequest, Schedule
 
 PAGE = "runs"
 

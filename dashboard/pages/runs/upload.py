@@ -15,8 +15,8 @@ from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write import uploading
 from compilewatch.dashboard.write.uploading import QUESTIONS, WRITINGS, Preview, Upload
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import AUTO, Writing
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import AUTO, Writing
 from compilewatch.db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
 
 PAGE = "import"

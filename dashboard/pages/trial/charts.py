@@ -11,8 +11,8 @@ import pandas as pd
 
 from compilewatch.dashboard.charts import style
 from compilewatch.db import units
+from compilewatch.db.records.sampling_facts import CompileAt
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.streams import CompileAt
 
 MOST_SAMPLES = 900
 BINS = 40

@@ -38,15 +38,21 @@ from compilewatch.dashboard.read.shaping import newest_builds
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
 from compilewatch.db.cause.timing_words import trial_bound
-from compilewatch.db.json_rows import rows_of
+from compilewatch.db.cells import rows_of
 from compilewatch.db.metrics.eligibility import WILD, wild_trials
-from compilewatch.db.metrics.percentiles import latencies_ns
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.metrics.trial_times import latencies_ns
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.evidence import FailureKind
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.ids import build_identity, series_identity
-from compilewatch.db.records.marks import timing_text
-from compilewatch.db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.records.trial import (
+    SourceKind,
+    Status,
+    StrategyKind,
+    Trial,
+    timing_method_of,
+    timing_text,
+)
 
 BADGES = "trial-badges"
 MOST_ROWS = 500

@@ -11,15 +11,16 @@ from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import saved_text
 from compilewatch.db.cause.notes import cache_texts, compiled_texts, utilization_text
-from compilewatch.db.cause.numerics import losses_sentence, numerics_sentence
 from compilewatch.db.cause.trial_words import (
     eager_before,
+    losses_sentence,
     measurements,
+    numerics_sentence,
     process_text,
     threads_text,
     throughput_figures,
 )
-from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
+from compilewatch.db.metrics.trial_times import SampleSummary, latencies_ns, summarize_samples
 from compilewatch.db.records.identity import code_name
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import (

@@ -27,10 +27,8 @@ from compilewatch.dashboard.verdicts.issue import issue_parts
 from compilewatch.db import units
 from compilewatch.db.cause.after_ready import after_ready_rows, after_ready_sentence
 from compilewatch.db.cause.memory_change import HeldChange, named, on_both_sides
-from compilewatch.db.cause.notes import trial_notes
-from compilewatch.db.cause.profile_words import longest_rows, profile_rows, work_text
-from compilewatch.db.cause.ranks import rank_rows, ranks_sentence
-from compilewatch.db.cause.sentences import explained
+from compilewatch.db.cause.notes import rank_rows, ranks_sentence, trial_notes
+from compilewatch.db.cause.sentences import explained, longest_rows, profile_rows, work_text
 from compilewatch.db.cause.timing_words import device_times, timing_facts, timing_finding
 from compilewatch.db.cause.trial_words import (
     loop_text,
@@ -41,13 +39,11 @@ from compilewatch.db.cause.trial_words import (
 )
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.cases.cold_start import phases_of
+from compilewatch.db.queries.case_parts import phases_of
 from compilewatch.db.records.evidence import RankFacts
-from compilewatch.db.records.marks import UNGATED_MEANS
-from compilewatch.db.records.sampling_facts import Profile
+from compilewatch.db.records.sampling_facts import Profile, StreamFacts
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.streams import StreamFacts
-from compilewatch.db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
+from compilewatch.db.records.trial import UNGATED_MEANS, CompilerEvent, SourceKind, StrategyKind, Trial
 
 _NOT_MEASURED = "Not measured."
 _EVENT = {

@@ -17,10 +17,10 @@ from compilewatch.dashboard.verdicts import tables
 from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge import verdict_marks as wording
 from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.judge.words import verdicts as wording
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _SUMMARY = {

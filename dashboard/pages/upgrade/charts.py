@@ -17,10 +17,10 @@ from compilewatch.dashboard.parts import verdict_words
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db import units
+from compilewatch.db.judge import verdict_marks as wording
 from compilewatch.db.judge.decide import GROUPS, represents_a_group
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.judge.words import verdicts as wording
-from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import timing_text
 from compilewatch.db.records.vocabulary import Metric
 
 MOST_ROWS = 60

@@ -41,8 +41,8 @@ from compilewatch.db.cause.compiler_change import SourceChange
 from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.people.regressions import RegressionState
-from compilewatch.db.queries.cases.causes import Case
+from compilewatch.db.queries.causes import Case
+from compilewatch.db.service.regressions import RegressionState
 
 MOST_CODE_LINES = 300
 """As many lines of generated code."""

@@ -14,8 +14,8 @@ from compilewatch.dashboard.verdicts.history import history_parts
 from compilewatch.dashboard.verdicts.issue import issue_of_case
 from compilewatch.dashboard.verdicts.side_by_side import side_by_side
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.judge.words.verdicts import workload_name
-from compilewatch.db.records.marks import bound_word
+from compilewatch.db.judge.verdict_marks import workload_name
+from compilewatch.db.records.trial import bound_word
 
 
 def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:

@@ -10,9 +10,9 @@ from compilewatch.dashboard.verdicts import headlines, inbox, tables
 from compilewatch.db import units
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.results import Comparison, Tally
-from compilewatch.db.judge.words.sentences import other_metrics
-from compilewatch.db.people.regressions import RegressionState
+from compilewatch.db.judge.sentences import other_metrics
 from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.service.regressions import RegressionState
 
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 

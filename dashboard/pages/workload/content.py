@@ -23,8 +23,8 @@ from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.pair import focus_on
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.trial import Status
-from compilewatch.db.records.versions import version_key
 
 OVER_TIME = "over-time"
 

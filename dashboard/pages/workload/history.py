@@ -42,16 +42,16 @@ from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts.history import each_to_the_next, newest_points
 from compilewatch.dashboard.verdicts.pair import largest_change
 from compilewatch.db import units
+from compilewatch.db.cells import rows_of
 from compilewatch.db.columns import column as columns
 from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
-from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.compare.sides import CODE, LIBRARIES
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.strategies import EAGER, sort_key
-from compilewatch.db.records.versions import version_key
 from compilewatch.db.verdicts.noise_floors import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}

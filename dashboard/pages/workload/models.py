@@ -22,8 +22,8 @@ from compilewatch.db import units
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import Fastest, fastest
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.versions import version_key
 
 _SHOWN = ("speedup", "interval", "pays", "cold", "warm", "phase", "memory", "weeks")
 _COLUMNS = {

@@ -1,11 +1,11 @@
-"""What Alembic runs for every command; the connection is handed over by `db.engine.migrations`."""
+"""What Alembic runs for every command; the connection is handed over by `db.engine.schema`."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from compilewatch.db.engine.migrations import VERSION_TABLE
-from compilewatch.db.tables.trials import METADATA
+from compilewatch.db.engine.schema import VERSION_TABLE
+from compilewatch.db.engine.tables import METADATA
 
 
 def _is_ours(name: str | None, kind: str, _parents: object) -> bool:

@@ -14,6 +14,7 @@ from compilewatch.db.columns.source_metrics import BYTES_OF_UNITS, NS_OF_UNITS, 
 from compilewatch.db.errors import RecordError, one_line
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.fields import problem
 from compilewatch.db.records.ids import (
     identity,
     machine_identity,
@@ -40,7 +41,6 @@ from compilewatch.db.records.trial import (
     Trial,
     Workload,
 )
-from compilewatch.db.records.validation import problem
 
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.

@@ -1,1 +1,1 @@
-"""Result files of other tools: a file each that turns one into trials."""
+"""Result files of other tools and of jobs: a file each that turns one into trials."""

@@ -21,7 +21,7 @@ from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, js
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.traces.job_trials import job_strategy
+from compilewatch.db.interchange.sources.job_trials import job_strategy
 from compilewatch.db.records.evidence import ColdStart, Summary
 from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Task
 from compilewatch.db.records.trial import Trial

@@ -11,7 +11,7 @@ from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.decide_again import is_measured_again, is_reproduced
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Comparison, Result, Row
-from compilewatch.db.judge.words.sentences import not_reproduced
+from compilewatch.db.judge.sentences import not_reproduced
 from compilewatch.db.records.vocabulary import CauseClass, Metric
 
 

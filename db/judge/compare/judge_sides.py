@@ -11,16 +11,16 @@ from pandas import DataFrame, array
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better, is_counted
 from compilewatch.db.columns.source_metrics import metrics_among
-from compilewatch.db.judge.compare.code import same_code
-from compilewatch.db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
-from compilewatch.db.judge.compare.counts import Counted, count_rows
+from compilewatch.db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases, same_code
 from compilewatch.db.judge.compare.measured import (
     CODE_COLUMN,
     GPU_COLUMNS,
     PAST_COLUMNS,
+    Counted,
     LogValues,
     WithoutRatio,
     columns_of,
+    count_rows,
     layout,
     log_values,
     past_layout,
@@ -39,20 +39,22 @@ from compilewatch.db.judge.compare.sides import Selection, in_time_order, split_
 from compilewatch.db.judge.decide import Decision, Evidence, decide, enough_trials
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
-from compilewatch.db.judge.statistics.case_classes import (
-    canary_changes,
-    case_bounds,
-    class_numbers,
-    run_changes,
-)
 from compilewatch.db.judge.statistics.contrast import contrast
 from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past, Shown
-from compilewatch.db.judge.statistics.noise_floor import NoiseFloor, floor_variations, known_cv
+from compilewatch.db.judge.statistics.noise_floor import (
+    NoiseFloor,
+    canary_changes,
+    case_bounds,
+    class_numbers,
+    floor_variations,
+    known_cv,
+    run_changes,
+)
 from compilewatch.db.judge.who_moved import Moves
 from compilewatch.db.metrics.cases import case_values
-from compilewatch.db.metrics.controls import is_eager
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
+from compilewatch.db.metrics.trial_times import is_eager
 from compilewatch.db.records.vocabulary import Bound, Metric
 
 SIDES = ("base", "head")

@@ -11,8 +11,8 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, METRICS, SUMMARY_COLUMNS
-from compilewatch.db.judge.compare.counts import Counted
-from compilewatch.db.judge.compare.measured import WithoutRatio
+from compilewatch.db.judge import sentences
+from compilewatch.db.judge.compare.measured import Counted, WithoutRatio
 from compilewatch.db.judge.decide import (
     MOVED,
     ON_DEVICE,
@@ -29,7 +29,6 @@ from compilewatch.db.judge.decide import (
 from compilewatch.db.judge.results import CaseKey, Row
 from compilewatch.db.judge.significance import interval, relative_changes, smallest_visible_change
 from compilewatch.db.judge.who_moved import relative
-from compilewatch.db.judge.words import sentences
 from compilewatch.db.metrics.groups import Floats, Ints, equal_to, floats
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict
 

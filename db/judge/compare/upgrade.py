@@ -1,4 +1,7 @@
-"""Upgrade verdict: two builds, every matched case, every metric; all cases together; what to measure next."""
+"""Upgrade verdict: two builds, every matched case, every metric; all cases together; what to measure next.
+
+Metrics that two builds are compared by where somebody asks: judged alike, no part of the verdict.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,8 @@ import scipy
 from pandas import DataFrame
 
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import ASKED_METRICS
-from compilewatch.db.judge.compare.asked import throughput_rows, with_test
-from compilewatch.db.judge.compare.code import with_hashes
-from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases
+from compilewatch.db.columns.metrics import ASKED_METRICS, METRICS, with_test
+from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases, with_hashes
 from compilewatch.db.judge.compare.judge_sides import Judged, judge_sides
 from compilewatch.db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
 from compilewatch.db.judge.compare.whole import sentences
@@ -28,15 +29,43 @@ from compilewatch.db.judge.results import (
     LatencyChange,
     Row,
 )
+from compilewatch.db.judge.sentences import whole_percent
 from compilewatch.db.judge.significance import FEWEST_DF
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
-from compilewatch.db.judge.words.sentences import whole_percent
 from compilewatch.db.metrics.eligibility import wild_trials
 from compilewatch.db.metrics.geomean import matched_geomeans
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
-from compilewatch.db.metrics.throughput import items_per_step
+from compilewatch.db.metrics.throughput import items_per_step, per_second
 from compilewatch.db.records.trial import StrategyKind
 from compilewatch.db.records.vocabulary import Metric, Verdict
+
+
+def throughput_rows(rows: Iterable[Row], items: Floats) -> Iterator[Row]:
+    """The rows of latency as rows of throughput: the same test, the other way up. `items`: per row."""
+    for row, each in zip(rows, items.tolist(), strict=True):
+        values = (
+            per_second(each, value) if isinstance(value, float) and value else None
+            for value in (row.base, row.head)
+        )
+        base, head = values
+        yield row.model_copy(
+            update={
+                "metric": Metric.THROUGHPUT,
+                "unit": METRICS[Metric.THROUGHPUT].unit,
+                "base": base,
+                "head": head,
+                "change": _inverse(row.change),
+                "interval": None
+                if row.interval is None
+                else (_inverse(row.interval[1]), _inverse(row.interval[0])),
+                "reason": f"Of latency: {row.reason}",
+            }
+        )
+
+
+def _inverse(change: float | None) -> float | None:
+    """The relative change of 1 / x."""
+    return None if change is None else 1.0 / (1.0 + change) - 1.0
 
 
 def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:

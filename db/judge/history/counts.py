@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from pandas import DataFrame
 
-from compilewatch.db.judge.compare.counts import (
+from compilewatch.db.judge.compare.measured import (
     COUNTS,
     CaseOutcome,
     Counted,

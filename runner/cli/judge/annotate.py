@@ -11,11 +11,11 @@ from ulid import ULID
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
-from compilewatch.db.people.annotations import ANNOTATIONS, annotation_like
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.people import LONGEST_TEXT
 from compilewatch.db.records.people import Annotation as Note
+from compilewatch.db.service.annotations import ANNOTATIONS, annotation_like
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (

@@ -12,10 +12,9 @@ import typer
 from pandas import DataFrame
 from pydantic import ValidationError
 
-from compilewatch.db.cells import table_row
+from compilewatch.db.cells import plain, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
-from compilewatch.db.json_rows import plain
 from compilewatch.db.judge.compare.strategies import (
     compare_strategies,
     left_out_parts,
@@ -24,10 +23,10 @@ from compilewatch.db.judge.compare.strategies import (
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.cases.stored_cases import stored_cases
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import machines_named, require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.queries.stored_cases import stored_cases
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.strategies import EAGER, WITHOUT
 from compilewatch.db.units import first_of

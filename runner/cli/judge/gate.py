@@ -22,8 +22,8 @@ from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.decide import counts_as_regression, overall_verdict
 from compilewatch.db.judge.results import GeomeanChange, Row
-from compilewatch.db.judge.words.verdicts import worst_first
-from compilewatch.db.queries.cases.causes import explanations
+from compilewatch.db.judge.verdict_marks import worst_first
+from compilewatch.db.queries.causes import explanations
 from compilewatch.db.queries.codes import commits_of_run, interleaved_runs
 from compilewatch.db.records.vocabulary import Design
 from compilewatch.db.verdicts import gateway

@@ -13,9 +13,9 @@ from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.metrics.geomean import Interval, geomeans_by_strategy, geomeans_of_rows
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.units import MISSING, count, interval, ratio
 from compilewatch.db.verdicts.sides import builds_named

@@ -18,13 +18,18 @@ from compilewatch.db.judge.history.machine import EventGroup
 from compilewatch.db.judge.history.series import target_outlooks
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent
-from compilewatch.db.judge.words.sentences import confounded
+from compilewatch.db.judge.sentences import confounded
 from compilewatch.db.metrics.groups import floats
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
-from compilewatch.db.records.marks import UNGATED_MEANS, origin_mark_of
-from compilewatch.db.records.trial import SourceKind, StrategyKind, TimingMethod
-from compilewatch.db.records.versions import component_name
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.records.identity import component_name
+from compilewatch.db.records.trial import (
+    UNGATED_MEANS,
+    SourceKind,
+    StrategyKind,
+    TimingMethod,
+    origin_mark_of,
+)
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import moment, percent, plural
 from compilewatch.db.verdicts.case_history import CaseHistory, case_history, chosen_points

@@ -27,21 +27,21 @@ from compilewatch.db.judge.decide_again import is_same_step, is_within_accepted,
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets
-from compilewatch.db.people.regressions import RegressionState, standing_regressions
-from compilewatch.db.queries.cases.causes import (
+from compilewatch.db.queries.case_parts import BuildCase, notes_of_cases
+from compilewatch.db.queries.causes import (
     Case,
     Explanation,
     explanation_documents,
     explanation_lines,
     explanations,
 )
-from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import count_trials, trials_frame
 from compilewatch.db.records.people import ACCEPTED
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import SourceKind, Status
 from compilewatch.db.records.vocabulary import Design, Metric, Verdict
+from compilewatch.db.service.regressions import RegressionState, standing_regressions
 from compilewatch.db.units import count, plural, words
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.cli.front import EXIT_CANNOT

@@ -9,8 +9,8 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.judge.words.verdicts import WORST_FIRST
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.judge.verdict_marks import WORST_FIRST
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.vocabulary import Design
 from compilewatch.runner.cli.judge.judging import ComparisonReport, judge
 from compilewatch.runner.config.settings import Settings

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.recording import triage as store_triage
-from compilewatch.db.people.regressions import RegressionState, regression_state
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.recording import triage as store_triage
+from compilewatch.db.service.regressions import RegressionState, regression_state
 from compilewatch.db.units import moment
 from compilewatch.runner.cli.options import (
     ConfigOption,

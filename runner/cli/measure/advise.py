@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 import typer
 from rich.table import Table
 
+from compilewatch.db.cells import plain
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, printable
-from compilewatch.db.json_rows import plain
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.ids import workload_identity
 from compilewatch.db.records.strategies import EAGER, parse_strategy

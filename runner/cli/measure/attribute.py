@@ -13,7 +13,7 @@ from compilewatch.db.errors import CompilewatchError, ConfigError
 from compilewatch.db.judge.bisection import has_moved
 from compilewatch.db.judge.compare.attribution import CaseAttribution, Effect, hybrids_of
 from compilewatch.db.judge.results import Row
-from compilewatch.db.judge.words.sentences import change_text, range_text, whole_percent
+from compilewatch.db.judge.sentences import change_text, range_text, whole_percent
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from compilewatch.db.units import MISSING, count, duration, plural
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED

@@ -13,8 +13,8 @@ from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
 from compilewatch.db.judge.results import Row
-from compilewatch.db.judge.words.sentences import change_text, range_text
-from compilewatch.db.queries.cases.causes import causes
+from compilewatch.db.judge.sentences import change_text, range_text
+from compilewatch.db.queries.causes import causes
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import MISSING, count, duration, plural
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED

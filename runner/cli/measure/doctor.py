@@ -26,9 +26,9 @@ from compilewatch.db.judge.statistics.noise_floor import (
     noise_floors,
     scatters,
 )
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.marks import bound_word
+from compilewatch.db.records.trial import bound_word
 from compilewatch.db.units import duration, percent
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of

@@ -17,14 +17,13 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.errors import ConfigError, OneLine, printable
 from compilewatch.db.judge.compare.strategies import left_out_parts
 from compilewatch.db.judge.targets import check_targets
-from compilewatch.db.log_lines import OneLine
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.cases.notes import BuildCase, notes_of_cases
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.case_parts import BuildCase, notes_of_cases
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import WITHOUT, leaves_out

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import one_line
-from compilewatch.db.records.schedules import Firing, Schedule, ScheduleWatch
+from compilewatch.db.records.requests import Firing, Schedule, ScheduleWatch
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.db.service.schedules import (
     SCHEDULES,

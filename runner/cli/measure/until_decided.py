@@ -23,14 +23,14 @@ from ulid import ULID
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, DatabaseError, NotFoundError
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
-from compilewatch.db.judge.compare.still_open import outlooks, still_open
+from compilewatch.db.judge.compare.whole import outlooks, still_open
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.statistics.looks import LOOKS
 from compilewatch.db.metrics.eligibility import without_canaries, without_cancelled
 from compilewatch.db.queries.codes import interleaved_runs
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import recorded_builds
 from compilewatch.db.queries.run_parts import run_status
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.identity import SHORT_COMMIT
 from compilewatch.db.records.requests import RunStatus

@@ -13,18 +13,18 @@ import typer
 from rich.table import Table
 
 from compilewatch.db.errors import NotFoundError
+from compilewatch.db.metrics.break_even import FIRST_LOOK, NOT_SHOWN, is_shown
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.metrics.repayment import FIRST_LOOK, NOT_SHOWN, is_shown
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.marks import origin_mark_of
 from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import origin_mark_of
 from compilewatch.db.units import MISSING, count, duration, money
-from compilewatch.db.verdicts.break_even_rows import Planned, break_even_document, break_even_rows
+from compilewatch.db.verdicts.case_rows import Planned, break_even_document, break_even_rows
 from compilewatch.db.verdicts.case_view import DOORS, Case, Door, case_texts
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli.options import (

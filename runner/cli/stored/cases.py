@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilewatch.db.cause.notes import PAYS_BELOW_PERCENT
-from compilewatch.db.cells import harmless, table_row
+from compilewatch.db.cells import harmless, plain, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.json_rows import plain
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.verdicts.case_rows import listed_cases
 from compilewatch.db.verdicts.case_view import (
     CELLS,
     DOORS,
@@ -28,7 +28,6 @@ from compilewatch.db.verdicts.case_view import (
     case_view,
     rows_of_door,
 )
-from compilewatch.db.verdicts.peers import listed_cases
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines, print_markdown
 

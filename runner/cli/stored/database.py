@@ -14,8 +14,8 @@ import typer
 
 from compilewatch.db.engine.session import open_database, shown_address
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored as require_named
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_ids
 from compilewatch.db.service.integrity import (
     MADE_ANEW,
@@ -24,7 +24,7 @@ from compilewatch.db.service.integrity import (
     trials_of_impossible_samples,
 )
 from compilewatch.db.store.removal import remove_trials, require_stored
-from compilewatch.db.store.run_cases import rebuild
+from compilewatch.db.store.trial_writer import rebuild
 from compilewatch.db.units import plural
 from compilewatch.db.units import size as bytes_text
 from compilewatch.runner.cli import completion

@@ -13,12 +13,12 @@ from ulid import ULID
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError, ConflictError
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.annotations import ANNOTATIONS
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.records.identity import version_key
 from compilewatch.db.records.people import Annotation, TriageState
 from compilewatch.db.records.trial import Trial, parse_trial
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.service.annotations import ANNOTATIONS
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side

@@ -12,6 +12,8 @@ import typer
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, NotFoundError, printable
+from compilewatch.db.interchange.exporting import ExportFormat, format_of
+from compilewatch.db.interchange.exporting import export as export_trials
 from compilewatch.db.interchange.files.opening import RUNS_FOLDER
 from compilewatch.db.interchange.files.options import (
     ImportOptions,
@@ -23,13 +25,11 @@ from compilewatch.db.interchange.files.options import (
     rows_wanted,
     torch_version,
 )
-from compilewatch.db.interchange.read.importing import AUTO, FileReport, ImportReport, Writing, import_paths
+from compilewatch.db.interchange.importing import AUTO, FileReport, ImportReport, Writing, import_paths
 from compilewatch.db.interchange.sources.csv_mapping import not_used
-from compilewatch.db.interchange.write.exporting import ExportFormat, format_of
-from compilewatch.db.interchange.write.exporting import export as export_trials
-from compilewatch.db.metrics.percentiles import latencies_ns
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.metrics.trial_times import latencies_ns
 from compilewatch.db.queries.named import machines_named, require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import any_trial
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.units import count, duration, plural, ratio, words

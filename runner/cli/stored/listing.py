@@ -13,24 +13,23 @@ import typer
 from pandas import DataFrame
 from rich.table import Table
 
+from compilewatch.db.cells import rows_of
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
-from compilewatch.db.people.annotations import annotations_frame
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import listed_trials
 from compilewatch.db.records.hosts import Launch
-from compilewatch.db.records.marks import timing_text
-from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.records.trial import SourceKind, timing_text
+from compilewatch.db.service.annotations import annotations_frame
 from compilewatch.db.service.fleet import fleet_workers, launches
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
 from compilewatch.db.verdicts.case_view import Door
-from compilewatch.db.verdicts.cured import with_later
 from compilewatch.db.verdicts.sides import builds_named
+from compilewatch.db.verdicts.steps import with_later
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (
     BuildsOption,

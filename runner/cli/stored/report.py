@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from compilewatch.db.cells import rows_of
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
-from compilewatch.db.json_rows import rows_of
-from compilewatch.db.people.reports import REPORTS, expire_reports, reports_frame, revoke_report
 from compilewatch.db.records.people import Report
+from compilewatch.db.service.reports import REPORTS, expire_reports, reports_frame, revoke_report
 from compilewatch.db.units import moment, plural
 from compilewatch.runner.cli.options import (
     ConfigOption,

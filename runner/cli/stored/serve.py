@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from compilewatch.db.engine.session import open_database, sqlite_file
 from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from compilewatch.db.records.people import KEEP_DAYS_VARIABLE
-from compilewatch.db.records.tokens import Scope, Token, new_secret, new_token_id, secret_hash
 from compilewatch.db.service.tokens import TOKENS, revoke_token
 from compilewatch.db.units import moment
 from compilewatch.runner.cli.options import (

@@ -11,19 +11,24 @@ import typer
 from compilewatch.db.cause.after_ready import after_ready_texts
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import held_texts
-from compilewatch.db.cause.notes import cache_texts, compiled_texts, trial_notes, utilization_text
-from compilewatch.db.cause.numerics import losses_sentence, numerics_sentence
-from compilewatch.db.cause.profile_words import LISTED, profile_rows, work_text
-from compilewatch.db.cause.ranks import rank_texts
-from compilewatch.db.cause.roofline import roofline
-from compilewatch.db.cause.sentences import cause_of_compiling, explained, family_rows
-from compilewatch.db.cause.timing_words import device_time_figures
+from compilewatch.db.cause.notes import cache_texts, compiled_texts, rank_texts, trial_notes, utilization_text
+from compilewatch.db.cause.sentences import (
+    LISTED,
+    cause_of_compiling,
+    explained,
+    family_rows,
+    profile_rows,
+    work_text,
+)
+from compilewatch.db.cause.timing_words import device_time_figures, roofline
 from compilewatch.db.cause.trial_words import (
     compile_cost_text,
     compile_texts,
     eager_before,
     loop_text,
+    losses_sentence,
     main_figures,
+    numerics_sentence,
     other_figures,
     process_text,
     sample_count_text,
@@ -33,9 +38,9 @@ from compilewatch.db.cause.trial_words import (
     throughput_figures,
 )
 from compilewatch.db.metrics.eligibility import WILD, wild_trials
-from compilewatch.db.queries.cases.roofs import roofs_of
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.case_parts import roofs_of
 from compilewatch.db.queries.records import ranks_of
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.trial import Memory, SourceKind, StrategyKind, Trial
 from compilewatch.db.units import MISSING, count, duration, moment, plural, size, words

@@ -8,8 +8,8 @@ import typer
 
 from compilewatch.db.cause.after_ready import warm_up_script
 from compilewatch.db.errors import NotFoundError, one_line
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.identity import JOB_SOURCE
 from compilewatch.db.units import plural

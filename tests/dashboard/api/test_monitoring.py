@@ -18,8 +18,7 @@ from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.http.rate_limit import Buckets, RateLimit
 from compilewatch.db.engine.session import Database
 from compilewatch.db.records.hosts import HostHealth
-from compilewatch.db.records.requests import RequestKind, RequestSpec
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec, ScheduleSpec
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.service.hosts import HEALTHS
 from compilewatch.db.service.requests import new_request, save_request, take_request

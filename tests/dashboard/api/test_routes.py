@@ -15,15 +15,15 @@ from compilewatch.dashboard.api.endpoints import ENDPOINTS
 from compilewatch.dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.db.cells import plain
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.write.flat import FlatColumns
-from compilewatch.db.json_rows import plain
+from compilewatch.db.interchange.flat import FlatColumns
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.people.reports import revoke_report
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.trial_export import trial_batches
+from compilewatch.db.queries.records import trial_batches
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import Summary
+from compilewatch.db.service.reports import revoke_report
 from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.runner.cli.app import app as command_line
 from compilewatch.runner.cli.front import exit_code_of

@@ -14,9 +14,9 @@ from compilewatch.dashboard.api.endpoints import PREFIX
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.api.written import MOST_BYTES
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.records.access import Scope, Token, new_secret, secret_hash
 from compilewatch.db.records.requests import RequestKind
-from compilewatch.db.records.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.service.annotations import stored_annotations
 from compilewatch.db.service.requests import requests
 from compilewatch.db.service.tokens import TOKENS
 from tests.builders import make_history

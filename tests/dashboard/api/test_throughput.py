@@ -19,7 +19,7 @@ from compilewatch.dashboard.pages.workload import history as trends
 from compilewatch.dashboard.parts.parts import PageContent, Table, flat
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from tests.builders import MS, make_trial, make_workload
 from tests.dashboard.asking import ask

@@ -12,7 +12,7 @@ from compilewatch.dashboard.charts import build_events, trend_rows
 from compilewatch.dashboard.charts.build_events import MOST_EVENTS, events
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.metrics.trend import series_points
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Build
 from compilewatch.db.store.trials import save_trials

@@ -21,9 +21,9 @@ from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.metrics.case_modes import mode_options
 from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import nanoseconds
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import ModeOption
-from compilewatch.db.metrics.quantities import nanoseconds
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.queries.facets import builds
 from compilewatch.db.queries.trials import trials_frame

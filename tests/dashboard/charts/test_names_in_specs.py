@@ -12,9 +12,9 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.recording import record_comparison
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened
 

@@ -20,7 +20,7 @@ from compilewatch.dashboard.read.data import filters_of, read_choices, read_comp
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.judge.history.releases import release_steps
+from compilewatch.db.judge.history.machine import release_steps
 from compilewatch.db.judge.sequence import builds_interleaved
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.queries.trials import trials_frame

@@ -9,7 +9,7 @@ import pytest
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.read import versions
 from compilewatch.dashboard.read.versions import cached
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 
 
 def test_prepared_once_for_the_same_and_anew_for_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 
 from compilewatch.dashboard.write.stored_views import stored_address, why_not_opened
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.stored_views import store_view
 from compilewatch.db.records.people import LONGEST_LINK
+from compilewatch.db.service.reports import store_view
 from tests.builders import START
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE

@@ -23,10 +23,9 @@ from websockets.typing import Origin
 
 from compilewatch.dashboard.login.middleware import OPEN
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.access import Roles, SignIn
-from compilewatch.db.records.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.engine.tables import METADATA
+from compilewatch.db.records.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
 from compilewatch.db.service.tokens import TOKENS, revoke_token
-from compilewatch.db.tables.trials import METADATA
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider

@@ -26,9 +26,8 @@ from compilewatch.dashboard.login.middleware import (
 from compilewatch.dashboard.login.oidc import Provider
 from compilewatch.dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from compilewatch.dashboard.login.sessions import Sessions
-from compilewatch.db.records.access import Proxy, Roles, SignIn
-from compilewatch.db.records.tokens import Scope as TokenScope
-from compilewatch.db.records.tokens import Token
+from compilewatch.db.records.access import Proxy, Roles, SignIn, Token
+from compilewatch.db.records.access import Scope as TokenScope
 from tests.dashboard.asgi import Inner, socket, status
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE

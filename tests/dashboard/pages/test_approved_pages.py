@@ -17,7 +17,7 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render.shell import resolved_view
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from tests.approving import approve
 from tests.dashboard.conftest import DATABASE, Store
 

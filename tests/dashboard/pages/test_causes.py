@@ -8,8 +8,8 @@ from compilewatch.dashboard.document.page import render
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.regressions import standing_regressions
 from tests.builders import START
 from tests.dashboard.conftest import Store, opened, texts
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history, traced_history

@@ -16,8 +16,8 @@ from compilewatch.dashboard.pages.cold_start import content as cold_start
 from compilewatch.dashboard.parts.parts import Chart, PageContent, Table
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.cases.cold_start import PHASES as MEASURED
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.case_parts import PHASES as MEASURED
 from compilewatch.db.records.trial import CacheState, ColdStart, NumericsStatus, PhasesNs, Trial
 from tests.builders import SECOND, make_history, make_imported, make_numerics, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

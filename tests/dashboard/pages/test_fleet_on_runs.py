@@ -13,9 +13,9 @@ from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.pages.runs.fleet import WORKERS, fleet
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import FLEET_WORKER
 from compilewatch.db.records.hosts import FleetWorker, Launch
 from compilewatch.db.service.fleet import claim_launch, end_launch
-from compilewatch.db.tables.trials import FLEET_WORKER
 from tests.builders import make_trial
 from tests.dashboard.conftest import Store, opened, texts
 

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from compilewatch.dashboard.links.links import read_url
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.records.identity import Code
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
 from compilewatch.runner.regressions.notify import Notified, notify

@@ -14,7 +14,7 @@ from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageConten
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render.streamlit_parts import FOLD
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
 from compilewatch.db.store.trials import set_advice

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.write.exporting import export
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.exporting import export
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from tests.dashboard.serving import served
 
 ROOT = Path(__file__).resolve().parents[3]

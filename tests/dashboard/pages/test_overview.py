@@ -32,11 +32,11 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.policy import Target
 from compilewatch.db.judge.results import Tally
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.facets import builds, machines
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import Failure, FailureKind, Trial
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, SECOND, START, make_build, make_failure, make_history, make_machine, make_trial

@@ -25,11 +25,11 @@ from compilewatch.dashboard.verdicts.inbox import web_link
 from compilewatch.dashboard.write import triage
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.recording import triage as store_triage
-from compilewatch.db.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import Trial
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.recording import triage as store_triage
+from compilewatch.db.service.regressions import RegressionState, standing_regressions
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_machine
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

@@ -12,8 +12,7 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.runs.content import progress_words
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.facets import runs
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RunStatus
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RunStatus, ScheduleSpec
 from compilewatch.db.service.requests import cancel_request, new_request, save_request
 from compilewatch.db.service.schedules import pause_schedule, save_schedule
 from compilewatch.db.store.trials import end_run, save_trials, start_run

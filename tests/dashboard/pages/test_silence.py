@@ -8,7 +8,7 @@ import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import ScheduleSpec
 from compilewatch.db.service.schedules import save_due, save_schedule
 from tests.builders import START
 from tests.dashboard.conftest import opened

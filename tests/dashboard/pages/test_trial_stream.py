@@ -6,7 +6,7 @@ import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.trial import charts as first_iteration
-from compilewatch.db.records.streams import CompileAt, StreamFacts
+from compilewatch.db.records.sampling_facts import CompileAt, StreamFacts
 from tests.builders import MS, START, make_compiler_facts, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

@@ -10,9 +10,9 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE, drawn_version
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_history, make_machine

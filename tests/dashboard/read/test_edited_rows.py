@@ -26,8 +26,8 @@ from compilewatch.dashboard.read.database import close_databases, sentence_of
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE, one_version
 from compilewatch.dashboard.render.shell import resolved_view
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.engine.tables import METADATA, TRIAL
 from compilewatch.db.service.integrity import find_damage
-from compilewatch.db.tables.trials import METADATA, TRIAL
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import EXIT_DEFECT, exit_code_of
 from tests.dashboard.asking import ask, whole_application

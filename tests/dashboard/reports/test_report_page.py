@@ -14,10 +14,10 @@ from compilewatch.dashboard.document.page import render
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.reports import REPORTS, reports_frame
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import latest_trials_frame
 from compilewatch.db.records.people import KEEP_DAYS_VARIABLE
+from compilewatch.db.service.reports import REPORTS, reports_frame
 from tests.dashboard.conftest import opened, texts
 from tests.dashboard.reports.test_reports import check_page
 

@@ -35,8 +35,8 @@ from compilewatch.dashboard.reports.__main__ import main
 from compilewatch.dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
 from compilewatch.dashboard.reports.routes import reports
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.reports import REPORTS, reports_frame
 from compilewatch.db.records.people import Report, new_report_id
+from compilewatch.db.service.reports import REPORTS, reports_frame
 from compilewatch.runner.cli.app import app as command_line
 from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine

@@ -11,7 +11,7 @@ import pytest
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.db.engine.migrations import VERSION_TABLE
+from compilewatch.db.engine.schema import VERSION_TABLE
 from compilewatch.db.records.trial import CompilerEvent, CompilerFacts, Failure, FailureKind
 from tests.builders import make_build, make_history, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

@@ -15,9 +15,9 @@ from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.write import annotating
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.annotations import ANNOTATIONS, stored_annotations
 from compilewatch.db.queries import facets
 from compilewatch.db.records.people import Annotation
+from compilewatch.db.service.annotations import ANNOTATIONS, stored_annotations
 from tests.dashboard.conftest import opened, texts
 
 

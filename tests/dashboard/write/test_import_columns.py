@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from tests.dashboard.conftest import texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored

@@ -16,8 +16,8 @@ from compilewatch.dashboard.write import uploading
 from compilewatch.dashboard.write.uploading import LARGEST_MB, Upload, files_of, options_of, preview
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import Writing
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import Writing
 from compilewatch.db.queries.trials import trials_frame
 from tests.builders import make_trial
 from tests.dashboard.conftest import texts

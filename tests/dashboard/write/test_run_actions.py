@@ -18,8 +18,7 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
 from compilewatch.db.records.hosts import SILENT_AFTER, HostState
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.schedules import Schedule, ScheduleSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, Schedule, ScheduleSpec
 from compilewatch.db.service.hosts import save_host
 from compilewatch.db.service.requests import requests
 from compilewatch.db.service.schedules import SCHEDULES, note_next_runs, save_schedule

@@ -11,7 +11,7 @@ import pytest
 
 from compilewatch.dashboard.write import uploading
 from compilewatch.dashboard.write.uploading import Upload
-from compilewatch.db.interchange.read import process
+from compilewatch.db.interchange import process
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, Store
 from tests.db.interchange.trace_logs import artifact, whole_log

@@ -18,7 +18,7 @@ from compilewatch.dashboard.login import access
 from compilewatch.dashboard.login.access import AccessError, Person, Role
 from compilewatch.dashboard.reports.freeze import store_report
 from compilewatch.dashboard.write import run_actions, triage, uploading
-from compilewatch.db.log_lines import OneLine
+from compilewatch.db.errors import OneLine
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.requests import RequestSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilewatch.db.cause.profile_words import host_sentence, longest_rows, profile_rows, why, work_text
+from compilewatch.db.cause.sentences import host_sentence, longest_rows, profile_rows, why, work_text
 from compilewatch.db.cause.trial_words import StepTimes, step_times
 from compilewatch.db.records.sampling_facts import Profile, ProfileSide
 from tests.builders import make_trial

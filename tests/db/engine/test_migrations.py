@@ -11,12 +11,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from compilewatch.db.engine.migrations import HEAD, OLDEST, VERSION_TABLE
+from compilewatch.db.engine.schema import HEAD, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import METADATA
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.trials import trial_record
 from compilewatch.db.store.trials import save_trial
-from compilewatch.db.tables.trials import METADATA
 from tests.builders import make_trial
 from tests.db.processes import migrate_at_once
 

@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, select, table, text
 from sqlalchemy import column as named
 
-from compilewatch.db.engine.migrations import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
+from compilewatch.db.engine.schema import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import parse_trial
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.backup import restore
-from compilewatch.db.store.run_cases import bring_up
+from compilewatch.db.store.trial_writer import bring_up
 from compilewatch.db.store.trials import save_trials
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"

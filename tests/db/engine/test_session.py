@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.engine.schema import HEAD, VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.data_version import data_version
@@ -220,7 +220,7 @@ class TestSchema:
         self, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As the release with the next migration finds what this one made."""
-        monkeypatch.setattr("compilewatch.db.engine.migrations.upgrade.HEAD", "9998")
+        monkeypatch.setattr("compilewatch.db.engine.schema.HEAD", "9998")
         error = refused(database_url)
         assert f"schema {HEAD}, this release needs 9998" in error.message
         assert error.next_step == "Run `compilewatch db upgrade`."

@@ -11,8 +11,8 @@ import pytest
 
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.detection import recognised_files
-from compilewatch.db.interchange.read.reading import all_trials
+from compilewatch.db.interchange.formats import recognised_files
+from compilewatch.db.interchange.reading import all_trials
 from compilewatch.db.records.trial import Trial
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"

@@ -6,10 +6,10 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConflictError
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import FIRST_ROWS, import_paths
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import FIRST_ROWS, import_paths
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import save_trials

@@ -7,7 +7,7 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.records.trial import StrategyKind
 from tests.db.interchange.reading import TOLD, read, read_told
 

@@ -15,9 +15,9 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import JOB_READERS, Format
-from compilewatch.db.interchange.read.importing import AUTO, import_paths
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.formats import JOB_READERS, Format
+from compilewatch.db.interchange.importing import AUTO, import_paths
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.store.trials import save_trials
 from tests.db.interchange.mutations import mutated
@@ -140,8 +140,8 @@ from compilewatch.db.errors import CompilewatchError
 from functools import partial
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.detection import recognised_files
-from compilewatch.db.interchange.read.reading import all_trials
+from compilewatch.db.interchange.formats import recognised_files
+from compilewatch.db.interchange.reading import all_trials
 from tests.db.interchange.reading import TOLD
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20

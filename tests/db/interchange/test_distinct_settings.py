@@ -13,13 +13,13 @@ import pytest
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import JOB_READERS, Format
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.formats import JOB_READERS, Format
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.queries.facets import runs
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import Strategy, Workload
 from compilewatch.db.records.vocabulary import Verdict

@@ -9,10 +9,10 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.exporting import export
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.write.exporting import export
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from tests.db.interchange.reading import TOLD
 
 ROWS = ("name,accuracy,graph_breaks", "BERT,pass,0", "T5,fail_to_run,5", "XLNet,eager_1st_run_OOM,0")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.formats import Format
 from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
 

@@ -13,11 +13,11 @@ import pytest
 
 from compilewatch.db.cells import harmless
 from compilewatch.db.engine.session import Database
-from compilewatch.db.interchange.write import parquet
-from compilewatch.db.interchange.write.exporting import export
-from compilewatch.db.interchange.write.flat import KINDS
-from compilewatch.db.queries import trial_export
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange import flat
+from compilewatch.db.interchange.exporting import export
+from compilewatch.db.interchange.flat import KINDS
+from compilewatch.db.queries import records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import CompilerEvent, CompilerFacts, Machine, Memory, Summary, Trial
 from compilewatch.db.store.trials import save_trials
 from tests.approving import approve
@@ -103,8 +103,8 @@ def test_more_trials_than_are_read_together(
 ) -> None:
     save_trials(sqlite_database, [*peculiar(), *make_history(latency_ns=lambda *_: 8 * MS)])
     whole = exported(sqlite_database, format)
-    monkeypatch.setattr(trial_export, "_BATCH", 7)
-    monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 10)
+    monkeypatch.setattr(records, "_BATCH", 7)
+    monkeypatch.setattr(flat, "ROWS_PER_GROUP", 10)
     parts = exported(sqlite_database, format)
     if format == "parquet":
         assert pq.read_table(io.BytesIO(parts)).equals(pq.read_table(io.BytesIO(whole)))

@@ -15,11 +15,11 @@ import pytest
 from compilewatch.db.cells import escaped_text
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.exporting import ExportFormat, export
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.write.exporting import ExportFormat, export
-from compilewatch.db.interchange.write.flat import KINDS
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.flat import KINDS
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import COLUMNS, trial_records, trials_frame
 from compilewatch.db.records.trial import Build, Code, SourceKind, Status, Summary, Trial
 from compilewatch.db.store.trials import save_trials

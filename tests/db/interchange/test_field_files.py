@@ -13,7 +13,7 @@ from compilewatch.db.columns.source_metrics import judged_metrics
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame

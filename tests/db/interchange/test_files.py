@@ -12,7 +12,7 @@ import pytest
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files import opening as files
 from compilewatch.db.interchange.files.opening import InputFile, input_files
-from compilewatch.db.interchange.read.detection import detect
+from compilewatch.db.interchange.formats import detect
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.formats import Format
 from compilewatch.db.interchange.sources import timm_csv
 from tests.db.interchange.reading import TOLD, read_told
 from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME

@@ -12,10 +12,10 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConflictError, RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.verdicts.sides import resolve_side

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.db.cause.ranks import ranks_sentence
+from compilewatch.db.cause.notes import ranks_sentence
 from compilewatch.db.cause.trial_words import NOT_SPLIT, loop_text
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.queries.records import ranks_of
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import CacheState, Task
 from tests.db.interchange.reading import read

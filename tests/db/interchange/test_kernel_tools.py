@@ -13,7 +13,7 @@ from torch.utils.benchmark.utils.common import TaskSpec
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Status, Trial

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.metrics.percentiles import latencies_ns
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.metrics.trial_times import latencies_ns
 from compilewatch.db.records.ids import strategy_identity, workload_identity
 from tests.db.interchange.reading import read_told
 from tests.db.interchange.tiny_files import (

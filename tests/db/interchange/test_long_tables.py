@@ -9,7 +9,7 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from tests.db.interchange.reading import TOLD, read_told
 
 TABLE = """kernel,provider,kernel_operation_mode,metric_name,metric_unit,x_value,y_value_50

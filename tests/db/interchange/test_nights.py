@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.interchange.files.named_dates import named_date
+from compilewatch.db.interchange import process
+from compilewatch.db.interchange.files.opening import named_date
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read import process
-from compilewatch.db.interchange.read.importing import ImportReport, Writing, import_paths
+from compilewatch.db.interchange.importing import ImportReport, Writing, import_paths
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Status, Task
 from tests.db.interchange.reading import MEASURED_AT
@@ -228,7 +228,7 @@ def test_one_process_reads_a_folder_whatever_is_refused_in_it(
             begun.add(reader.pid)
             return reader
 
-    monkeypatch.setattr("compilewatch.db.interchange.read.importing.ReadingProcess", Counted)
+    monkeypatch.setattr("compilewatch.db.interchange.importing.ReadingProcess", Counted)
     folder = nights(tmp_path / "in", *NIGHTS)
     (folder / NIGHTS[1] / NAME).write_text(NIGHT.format("fast"))
     report = import_paths(sqlite_database, [folder], options=FACTS)

@@ -10,7 +10,7 @@ import pytest
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import READERS, Format
+from compilewatch.db.interchange.formats import READERS, Format
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Task
 from tests.db.interchange.reading import MEASURED_AT, TOLD, by_name, of_each, read, read_told
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.formats import Format
 from compilewatch.db.records.trial import Code, Task
 from tests.db.interchange.reading import by_name, of_each, read, read_told
 from tests.db.interchange.tiny_files import TINY

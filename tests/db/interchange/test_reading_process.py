@@ -13,10 +13,10 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange import process
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read import process
-from compilewatch.db.interchange.read.formats import JOB_READERS, Format
-from compilewatch.db.interchange.read.importing import import_paths, import_uploads
+from compilewatch.db.interchange.formats import JOB_READERS, Format
+from compilewatch.db.interchange.importing import import_paths, import_uploads
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
@@ -97,7 +97,7 @@ def bombs(folder: Path) -> list[Path]:
 def test_no_small_file_takes_more_memory_than_is_allowed(
     sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compilewatch.db.interchange.read.importing.ReadingProcess", Watched)
+    monkeypatch.setattr("compilewatch.db.interchange.importing.ReadingProcess", Watched)
     good = tmp_path / "good.jsonl"
     good.write_text(make_trial().to_json() + "\n")
     report = import_paths(sqlite_database, [*bombs(tmp_path), good], options=OPTIONS)

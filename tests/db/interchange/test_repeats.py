@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.interchange import reading
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read import repeats
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from tests.db.interchange.reading import TOLD, read_told
 from tests.db.interchange.tiny_files import TINY
@@ -94,6 +94,6 @@ def test_equal_benchmarks_and_jobs_with_equal_figures_are_repeats(tmp_path: Path
 def test_counting_goes_to_a_file_where_it_outgrows_its_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeats, "_CACHE_KIB", 16)
+    monkeypatch.setattr(reading, "_CACHE_KIB", 16)
     path = table(tmp_path, *(f"w{number % 1000},default,1.5" for number in range(2000)))
     assert len(set(ids(path))) == 2000

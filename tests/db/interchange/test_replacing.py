@@ -9,7 +9,7 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import FileReport, Writing, import_paths
+from compilewatch.db.interchange.importing import FileReport, Writing, import_paths
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.trials import save_trials

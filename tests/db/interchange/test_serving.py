@@ -14,8 +14,8 @@ from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.foreign_trials import ForeignResult
 from compilewatch.db.interchange.files.opening import input_files
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import READERS, Format
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.formats import READERS, Format
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.queries.trials import trial_records, trials_frame

@@ -14,9 +14,9 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.traces.compile_log import phase_of
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.interchange.sources.compile_log import phase_of
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import CacheState, CompilerEvent, Task
 from compilewatch.runner.worker.compiler import phases

@@ -10,9 +10,9 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.formats import Format
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.cases.cold_start import newest_job_trials
+from compilewatch.db.interchange.formats import Format
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.case_parts import newest_job_trials
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import CacheState, SourceKind, StrategyKind, Task
 from tests.db.interchange.reading import MEASURED_AT, read

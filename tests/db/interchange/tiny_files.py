@@ -6,7 +6,7 @@ import json
 from statistics import mean
 from typing import Any
 
-from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.formats import Format
 from tests.builders import make_imported, make_trial
 from tests.db.interchange.trace_logs import whole_log, whole_recording
 

@@ -9,8 +9,7 @@ from typing import Any
 from pandas import DataFrame
 
 from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.judge.history.machine import EventGroup, machine_history
-from compilewatch.db.judge.history.releases import Compare
+from compilewatch.db.judge.history.machine import Compare, EventGroup, machine_history
 from compilewatch.db.judge.policy import Policy
 from tests.db.metrics import frames
 

@@ -12,7 +12,7 @@ from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.compare.whole import headline, sentences
 from compilewatch.db.judge.decide import group_of_several
 from compilewatch.db.judge.results import ChangeEvent, Comparison
-from compilewatch.db.judge.words.sentences import besides, other_metrics, tallied
+from compilewatch.db.judge.sentences import besides, other_metrics, tallied
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame

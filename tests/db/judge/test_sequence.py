@@ -9,7 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from compilewatch.db.judge.sequence import builds_interleaved, release_order
-from compilewatch.db.records.versions import STACK
+from compilewatch.db.records.identity import STACK
 from tests.db.metrics.frames import trial, trials_frame
 
 ALIKE = {

@@ -18,7 +18,7 @@ from compilewatch.db.metrics.break_even import (
     price,
     steps_to_break_even,
 )
-from compilewatch.db.metrics.quantities import nanoseconds
+from compilewatch.db.metrics.eligibility import nanoseconds
 from compilewatch.db.metrics.trial_times import compile_cost_ns
 from compilewatch.db.units import steps as steps_text
 

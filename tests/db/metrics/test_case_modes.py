@@ -15,8 +15,8 @@ from compilewatch.db.metrics.case_modes import (
     totals_frame,
 )
 from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import nanoseconds
 from compilewatch.db.metrics.mode_choice import ModeOption, lower_envelope
-from compilewatch.db.metrics.quantities import nanoseconds
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -10,9 +10,9 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.case import CASE_KEYS
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.controls import Control, with_same_run
 from compilewatch.db.metrics.eligibility import positive
 from compilewatch.db.metrics.groups import Groups
+from compilewatch.db.metrics.trial_times import Control, with_same_run
 from tests.db.metrics.frames import trial, trials_frame
 
 NAN = float("nan")

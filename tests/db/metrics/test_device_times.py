@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.statistics.case_classes import case_bounds
+from compilewatch.db.judge.statistics.noise_floor import case_bounds
 from compilewatch.db.metrics.cases import case_values, summarize_cases
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.records.vocabulary import Bound

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilewatch.db.metrics.groups import Groups
-from compilewatch.db.metrics.intervals import Means, Method, means_over_trials, repayment_intervals
+from compilewatch.db.metrics.groups import Groups, Means, Method, means_over_trials, repayment_intervals
 
 
 def one_group(values: list[float]) -> Means:

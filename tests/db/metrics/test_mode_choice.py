@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from compilewatch.db.errors import UnitError
 from compilewatch.db.metrics.break_even import Never, steps_to_break_even
+from compilewatch.db.metrics.eligibility import nanoseconds
 from compilewatch.db.metrics.mode_choice import (
     ModeOption,
     StepRange,
@@ -18,7 +19,6 @@ from compilewatch.db.metrics.mode_choice import (
     lower_envelope,
     shown_envelope,
 )
-from compilewatch.db.metrics.quantities import nanoseconds
 
 
 def option(name: str, cost: int, latency: int) -> ModeOption:

@@ -14,8 +14,8 @@ from compilewatch.db.errors import UnitError
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.history.series import judge_series
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.percentiles import SampleSummary, summarize_samples
 from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.metrics.trial_times import SampleSummary, summarize_samples
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import START, trial, trials_frame
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilewatch.db.errors import UnitError
-from compilewatch.db.metrics.quantities import nanoseconds, require_one
+from compilewatch.db.metrics.eligibility import nanoseconds, require_one
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from compilewatch.db.metrics.intervals import Quotients
-from compilewatch.db.metrics.repayment import repayment_columns
+from compilewatch.db.metrics.break_even import repayment_columns
+from compilewatch.db.metrics.groups import Quotients
 
 NAN, INF = math.nan, math.inf
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.scaling import Sweep, sweeps
+from compilewatch.db.metrics.throughput import Sweep, sweeps
 from tests.db.metrics.frames import trial, trials_frame
 
 

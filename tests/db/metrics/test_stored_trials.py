@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from compilewatch.db.columns.case import CASE_COLUMNS
-from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.columns.metrics import POINT_COLUMNS
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.metrics.break_even import FIRST_LOOK
 from compilewatch.db.metrics.case_modes import choose_modes
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.repayment import FIRST_LOOK
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.queries.trials import COLUMNS, trials_frame
 from compilewatch.db.store.trials import save_trials

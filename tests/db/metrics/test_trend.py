@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from scipy import stats
 
-from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.columns.metrics import POINT_COLUMNS
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.trend import series_points
 from tests.db.metrics.frames import START, trial, trials_frame

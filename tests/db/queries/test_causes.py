@@ -6,9 +6,7 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
-from compilewatch.db.queries.cases.causes import (
+from compilewatch.db.queries.causes import (
     causes,
     explanation_documents,
     explanations,
@@ -17,6 +15,8 @@ from compilewatch.db.queries.cases.causes import (
 )
 from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
 from compilewatch.db.records.sampling_facts import GeneratedSource, Profile, Trace
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.regressions.notify import message_of

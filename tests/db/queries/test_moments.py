@@ -10,15 +10,15 @@ import pytest
 from sqlalchemy import select
 
 import compilewatch.db.store.trial_writer
-from compilewatch.db.engine.moments import CLOCK_SKEW
+from compilewatch.db.engine.repository import CLOCK_SKEW
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import DATA_VERSION, METADATA
 from compilewatch.db.errors import NotFoundError, RecordError
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.service.integrity import find_damage, trials_of_impossible_moments
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.trials import save_trial, save_trials
-from compilewatch.db.tables.trials import DATA_VERSION, METADATA
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.process.measured_process import Attempt
 from tests.builders import START, make_build, make_history, make_machine, make_trial, make_workload

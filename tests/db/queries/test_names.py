@@ -6,8 +6,8 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.store.trials import save_trials
 from tests.builders import make_imported, make_trial
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from compilewatch.db.cause.roofline import Roofs, roofline
+from compilewatch.db.cause.timing_words import Roofs, roofline
 from compilewatch.db.cause.trial_words import step_times
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.cases.roofs import rooflines, roofs_of
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.case_parts import rooflines, roofs_of
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import parse_trial
 from compilewatch.db.store.trials import save_trials
 from tests.db.cause.profiles import RECORDED, recorded

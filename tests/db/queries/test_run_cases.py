@@ -10,20 +10,20 @@ import pytest
 from sqlalchemy import text, update
 
 from compilewatch.db.columns.case import CASE_KEYS
-from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.columns.metrics import POINT_COLUMNS
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import DATA_VERSION
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.metrics.trend import series_points
-from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.history_points import known_columns, points_by_build, points_by_run
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.backup import copy_database
 from compilewatch.db.store.removal import remove_trials
-from compilewatch.db.store.run_cases import bring_up, rebuild
+from compilewatch.db.store.trial_writer import bring_up, rebuild
 from compilewatch.db.store.trials import save_trial, save_trials
-from compilewatch.db.tables.trials import DATA_VERSION
 from tests.builders import START, make_build, make_history, make_imported, make_trial
 
 SELECTIONS = [

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Insert, String, Table, cast, insert, literal, select, true
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import RUN, RUN_PART
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.measured import measured_workloads
+from compilewatch.db.queries.facets import measured_workloads
 from compilewatch.db.queries.run_parts import (
     builds_newest_first,
     last_measured_at,
@@ -27,6 +27,7 @@ from compilewatch.db.queries.run_parts import (
     run_side,
     stored_builds,
 )
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import (
     count_trials,
     latest_trials_frame,
@@ -35,8 +36,6 @@ from compilewatch.db.queries.trials import (
 )
 from compilewatch.db.records.trial import FailureKind, Status, Task
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.tables.runs import RUN_PART
-from compilewatch.db.tables.trials import RUN
 from tests.builders import START, make_failure, make_history, make_imported, make_trial
 
 SELECTIONS = [

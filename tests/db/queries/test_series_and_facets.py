@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import event
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.cases.cold_start import PHASES, cold_starts, phases_of
+from compilewatch.db.queries.case_parts import PHASES, cold_starts, phases_of
 from compilewatch.db.queries.facets import builds, machines, runs, runs_with_contents, workloads
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
 from compilewatch.db.records.ids import build_identity, machine_identity
 from compilewatch.db.records.trial import ColdStart, PhasesNs, SourceKind, Status, Task, Trial

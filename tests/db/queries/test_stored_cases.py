@@ -13,8 +13,8 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.queries.cases.stored_cases import stored_cases
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
+from compilewatch.db.queries.stored_cases import stored_cases
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import SourceKind, Status
 from compilewatch.db.store.trials import save_trials
@@ -95,7 +95,7 @@ def test_a_page_sums_up_the_trials_of_its_workloads_alone(
         summed.append(len(trials))
         return summarize_cases(trials)
 
-    monkeypatch.setattr("compilewatch.db.queries.cases.stored_cases.summarize_cases", counted)
+    monkeypatch.setattr("compilewatch.db.queries.stored_cases.summarize_cases", counted)
     (first,) = stored_cases(stored, Filters(), limit=1).itertuples()
     same = trials_frame(
         stored, Filters(machines=(first.machine_id,), workloads=(first.workload,), builds=(first.build_id,))

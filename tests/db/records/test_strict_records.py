@@ -12,8 +12,8 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import parse_trial
 from tests.builders import make_machine, make_trial

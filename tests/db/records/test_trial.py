@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import TRIAL
 from compilewatch.db.errors import ConflictError, RecordError
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.write.exporting import export
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.exporting import export
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.trial import (
     CONTROL_TIMES,
@@ -28,7 +29,6 @@ from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store.removal import compact_samples
 from compilewatch.db.store.trial_rows import trial_rows
 from compilewatch.db.store.trials import save_trial, save_trials
-from compilewatch.db.tables.trials import TRIAL
 from tests.builders import START, make_imported, make_timed, make_timing, make_trial
 
 H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"

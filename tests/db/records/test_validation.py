@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from compilewatch.db.errors import RecordError
+from compilewatch.db.records.fields import first_problem, problem
 from compilewatch.db.records.trial import Trial, parse_trial
-from compilewatch.db.records.validation import first_problem, problem
 from tests.builders import make_trial
 
 PYDANTIC = re.compile(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from compilewatch.db.records.versions import version_key
+from compilewatch.db.records.identity import version_key
 
 
 @pytest.mark.parametrize(

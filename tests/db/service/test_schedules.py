@@ -12,12 +12,14 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConflictError, NotFoundError
 from compilewatch.db.records.requests import (
     ATTEMPTS,
+    Firing,
+    FiringOutcome,
     RequestKind,
     RequestSpec,
     RequestState,
     RunRequest,
+    ScheduleSpec,
 )
-from compilewatch.db.records.schedules import Firing, FiringOutcome, ScheduleSpec
 from compilewatch.db.service.requests import (
     beat_request,
     cancel_request,

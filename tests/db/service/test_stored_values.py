@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Table, text
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import METADATA, RUN_CASE, TRIAL
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.service.stored_values import wrong_values
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.tables.trials import METADATA, RUN_CASE, TRIAL
 from tests.builders import make_timed, make_trial
 from tests.db.edited_cells import Cell, edit, edited_cells
 from tests.db.every_table import fill_every_table

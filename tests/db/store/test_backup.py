@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.db.engine.migrations import OLDEST
+from compilewatch.db.engine.schema import OLDEST
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.people.recording import record_comparison
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.service.integrity import find_damage
+from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.store.backup import back_up, restore
 from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
@@ -212,7 +212,7 @@ def test_a_database_and_its_backup_are_read_by_their_owner_alone(tmp_path: Path)
 def _every_row(database: Database) -> dict[str, list[tuple[object, ...]]]:
     from sqlalchemy import select
 
-    from compilewatch.db.tables.trials import METADATA
+    from compilewatch.db.engine.tables import METADATA
 
     with database.read() as connection:
         return {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import BUILD, MACHINE, RUN, SERIES, STRATEGY, WORKLOAD
 from compilewatch.db.queries.facets import machines, runs
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, WORKLOAD
 from tests.builders import make_trial
 
 TALLIED = ("run", "build", "series", "machine", "workload", "strategy")

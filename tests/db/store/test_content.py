@@ -4,10 +4,10 @@ import hashlib
 import json
 import struct
 
+from compilewatch.db.engine.tables import DETAIL_PARTS, SAMPLE_KINDS
 from compilewatch.db.records.ids import recorded_build_identity
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trial_rows import trial_rows
-from compilewatch.db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS
 from tests.builders import make_imported, make_trial
 
 TRIALS = [

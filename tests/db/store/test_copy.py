@@ -9,21 +9,20 @@ import pytest
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import METADATA
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.people import TriageState
-from compilewatch.db.records.requests import RequestKind, RequestSpec
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestKind, RequestSpec, ScheduleSpec
 from compilewatch.db.records.trial import Build
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.service.schedules import save_schedule
 from compilewatch.db.store.backup import copy_database
 from compilewatch.db.store.trials import save_trials, start_run
-from compilewatch.db.tables.trials import METADATA
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_history, make_imported, make_trial

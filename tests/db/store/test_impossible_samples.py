@@ -9,14 +9,14 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import TRIAL
 from compilewatch.db.errors import RecordError
-from compilewatch.db.interchange.write.exporting import ExportFormat
+from compilewatch.db.interchange.exporting import ExportFormat
 from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
 from compilewatch.db.records.trial import Summary, Trial
 from compilewatch.db.service.integrity import find_damage, trials_of_impossible_samples
 from compilewatch.db.store.removal import remove_trials
 from compilewatch.db.store.trials import save_trial, save_trials
-from compilewatch.db.tables.trials import TRIAL
 from compilewatch.runner.cli.app import app
 from tests.builders import make_history, make_imported, make_trial
 from tests.runner.terminal import in_this_process

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.data_version import data_version
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
 from compilewatch.db.records.trial import Trial, parse_trial
 from compilewatch.db.store.removal import compact_samples

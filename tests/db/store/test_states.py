@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from sqlalchemy import func, select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import RUN, TRIAL
 from compilewatch.db.records.requests import (
     REQUEST_TRANSITIONS,
     RUN_TRANSITIONS,
@@ -45,7 +46,6 @@ from compilewatch.db.service.requests import (
     take_request,
 )
 from compilewatch.db.store.trials import end_run, save_trial, start_run
-from compilewatch.db.tables.trials import RUN, TRIAL
 from tests.builders import make_failure, make_trial
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

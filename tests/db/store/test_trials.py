@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import TRIAL
 from compilewatch.db.errors import ConflictError, NotFoundError
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.facets import machines, runs, workloads
@@ -19,7 +20,6 @@ from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import FailureKind, Trial, parse_trial
 from compilewatch.db.store.trials import end_run, save_trial, save_trials, start_run
-from compilewatch.db.tables.trials import TRIAL
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 from tests.few_examples import FEW
 from tests.record_strategies import trials

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
+from compilewatch.db.metrics.break_even import FIRST_LOOK, repaid_words
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.repayment import FIRST_LOOK, repaid_words
 from compilewatch.db.units import at_best
-from compilewatch.db.verdicts.break_even_rows import break_even_rows as planned
+from compilewatch.db.verdicts.case_rows import break_even_rows as planned
 from tests.db.metrics.frames import START, trial, trials_frame
 
 SECOND = 10**9

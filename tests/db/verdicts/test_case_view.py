@@ -8,6 +8,7 @@ import pytest
 
 from compilewatch.db.columns.case import CASE_COLUMNS
 from compilewatch.db.units import MISSING
+from compilewatch.db.verdicts.case_rows import with_peers
 from compilewatch.db.verdicts.case_view import (
     CELLS,
     DOORS,
@@ -16,7 +17,6 @@ from compilewatch.db.verdicts.case_view import (
     case_view,
     rows_of_door,
 )
-from compilewatch.db.verdicts.peers import with_peers
 
 
 def _case(strategy: str, speedup: tuple[float, float, float], cost_ns: float) -> dict[str, Any]:

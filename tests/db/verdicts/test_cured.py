@@ -11,16 +11,12 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.decide_again import is_gone
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.people.recording import TriageEvent, record_comparison, triage
-from compilewatch.db.people.regressions import (
-    RegressionState,
-    regressions_frame,
-    standing_regressions,
-)
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.vocabulary import CauseClass, Verdict
+from compilewatch.db.service.recording import TriageEvent, record_comparison, triage
+from compilewatch.db.service.regressions import RegressionState, regressions_frame, standing_regressions
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.verdicts.cured import with_later
+from compilewatch.db.verdicts.steps import with_later
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

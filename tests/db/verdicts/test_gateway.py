@@ -11,18 +11,18 @@ import pytest
 from sqlalchemy import update
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.engine.tables import RUN
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.compare.strategies import compare_strategies
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.cases import comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries import comparison
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.store.trials import save_trials, start_run
-from compilewatch.db.tables.trials import RUN
 from compilewatch.db.verdicts.gateway import SEARCHED_FACTOR, compare
 from tests.builders import START, make_history
 

@@ -8,7 +8,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.evidence import Bisection, Failure, FailureKind
 from compilewatch.db.records.ids import build_identity

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from compilewatch.db.judge.change_points import boundaries, noise_scale
-from compilewatch.db.judge.history.nightly import nightly_boundaries
+from compilewatch.db.judge.history.series import nightly_boundaries
 from compilewatch.db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]

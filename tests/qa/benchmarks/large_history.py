@@ -34,13 +34,7 @@ from sqlalchemy import (
 )
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.judge.compare.sides import VerdictError
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.records.ids import build_identity
-from compilewatch.db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from compilewatch.db.store.run_cases import bring_up, sum_up
-from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
-from compilewatch.db.tables.trials import (
+from compilewatch.db.engine.tables import (
     BUILD,
     DATA_VERSION,
     LATEST,
@@ -51,6 +45,12 @@ from compilewatch.db.tables.trials import (
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
 )
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.records.ids import build_identity
+from compilewatch.db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
+from compilewatch.db.store.trial_writer import bring_up, sum_up
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload

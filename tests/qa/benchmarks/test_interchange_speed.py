@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.interchange.write.exporting import export
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.interchange.exporting import export
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.queries.selection import Filters
 from tests.builders import START, make_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.qa.benchmarks import large_history

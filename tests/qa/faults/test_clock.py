@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.db.records.requests import RequestState
-from compilewatch.db.records.schedules import FiringOutcome
+from compilewatch.db.records.requests import FiringOutcome, RequestState
 from compilewatch.db.records.trial import Status, Trial, parse_trial
 from compilewatch.db.service.requests import requests
 from compilewatch.db.service.schedules import firings

@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.service.fleet import has_queue, queue_lengths

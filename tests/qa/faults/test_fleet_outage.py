@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
 from compilewatch.db.service.requests import new_request, requests, save_request
 from tests.postgres import OwnServer, Unavailable, own_server

@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.engine.tables import DATA_VERSION, METADATA
 from compilewatch.db.service.integrity import find_damage
-from compilewatch.db.tables.trials import DATA_VERSION, METADATA
 from compilewatch.runner.cli.front import EXIT_CANNOT
 from tests.conftest import postgres_database
 from tests.qa.faults.conftest import Tally

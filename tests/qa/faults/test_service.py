@@ -10,8 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from compilewatch.db.records.requests import ATTEMPTS, UNFINISHED, RequestState
-from compilewatch.db.records.schedules import FiringOutcome
+from compilewatch.db.records.requests import ATTEMPTS, UNFINISHED, FiringOutcome, RequestState
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.db.service.requests import requests, unended_runs
 from compilewatch.db.service.schedules import firings

@@ -19,12 +19,12 @@ import compilewatch.runner.cli.judge.run_verdicts
 import compilewatch.runner.cli.stored.database
 import compilewatch.runner.cli.stored.interchange  # noqa: F401
 from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
-from compilewatch.db.engine.migrations import OLDEST
+from compilewatch.db.engine.schema import OLDEST
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.people.reports import reports_frame
 from compilewatch.db.records.requests import RunStatus
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.regressions import standing_regressions
+from compilewatch.db.service.reports import reports_frame
 from compilewatch.db.store.trials import save_trials, start_run
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

@@ -11,7 +11,7 @@ from typing import Any
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.decide import RATIOS
 from compilewatch.db.judge.results import PASSING, Tally
-from compilewatch.db.judge.words.sentences import besides, tallied
+from compilewatch.db.judge.sentences import besides, tallied
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import percent
 from tests.qa.numbers.figures import Case, Figure, Value, number, read, tallies

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
-from compilewatch.db.people.regressions import standing_regressions
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.runner.regressions.notify import events_of, message_of
 from tests.qa.numbers.figures import Figure, number, read, tallies
 from tests.qa.numbers.of_commands import Commands

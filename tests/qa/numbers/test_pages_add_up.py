@@ -43,10 +43,10 @@ from compilewatch.db.judge import decide
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.geomean import geomean
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, START
 from tests.dashboard.conftest import DATABASE

@@ -24,8 +24,8 @@ import compilewatch.dashboard.pages.regressions.content
 import compilewatch.dashboard.read.data
 import compilewatch.dashboard.server.charts
 import compilewatch.dashboard.verdicts.headlines
-import compilewatch.db.people.recording
-import compilewatch.db.queries.cases.comparison
+import compilewatch.db.queries.comparison
+import compilewatch.db.service.recording
 import compilewatch.db.verdicts.case_view
 import compilewatch.runner.cli.judge.compare
 import compilewatch.runner.cli.judge.gate
@@ -204,7 +204,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "a break-even that depends on which strategies are looked at": (
         "break-even, estimated of",
         lambda patch: patch.setattr(
-            compilewatch.db.queries.cases.comparison, "with_pooled_eager", lambda trials: trials
+            compilewatch.db.queries.comparison, "with_pooled_eager", lambda trials: trials
         ),
     ),
     "a card that chooses otherwise than the table": (
@@ -230,7 +230,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "the newest machine's chart under another name": ("status of", _newest_instead),
     "one event is two regressions where the base is named": (
         "event of",
-        lambda patch: patch.setattr(compilewatch.db.people.recording, "is_same_step", lambda *_: False),
+        lambda patch: patch.setattr(compilewatch.db.service.recording, "is_same_step", lambda *_: False),
     ),
     "the title of Modes counts other workloads than its table": (
         "workloads where fastest",

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.run_parts import newest_advice
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.sampling_facts import Profile, ProfileSide

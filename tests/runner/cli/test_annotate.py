@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.annotations import stored_annotations
+from compilewatch.db.service.annotations import stored_annotations
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.importing import import_paths
 from tests.approving import approve
 from tests.runner.terminal import in_this_process
 

@@ -12,14 +12,14 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.people.annotations import stored_annotations
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.facets import machines
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.db.service.annotations import stored_annotations
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.verdicts.cured import with_later
+from compilewatch.db.verdicts.steps import with_later
 from compilewatch.runner.cli.stored import demo
 
 HISTORY = Path(__file__).parents[3] / "docs" / "measured" / "cpu-history.jsonl"

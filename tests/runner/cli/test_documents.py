@@ -13,10 +13,10 @@ from rich.console import Console
 from compilewatch.db.columns.column import SummaryKind
 from compilewatch.db.columns.trial import TRIAL
 from compilewatch.db.engine.session import Database
+from compilewatch.db.metrics.break_even import FIRST_LOOK
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.repayment import FIRST_LOOK
-from compilewatch.db.queries.cases.notes import notes_of_cases
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.case_parts import notes_of_cases
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import FailureKind, Trial
 from compilewatch.db.store.trials import save_trials

@@ -13,10 +13,10 @@ import pytest
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.service.requests import queue
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.gateway import compare

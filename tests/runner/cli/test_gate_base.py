@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.records.trial import Code, Trial
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.catalog.work_tree import is_revision
 from compilewatch.runner.cli.app import app

@@ -11,10 +11,10 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.sequence import occasions
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.service.requests import queue
 from tests.runner.second_environment import make_environment
 from tests.runner.terminal import compilewatch

@@ -12,9 +12,9 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.files.options import ImportOptions
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.people.regressions import regressions_frame
+from compilewatch.db.interchange.importing import import_paths
 from compilewatch.db.records.trial import Source, SourceKind, Task, Trial
+from compilewatch.db.service.regressions import regressions_frame
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

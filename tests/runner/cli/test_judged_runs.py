@@ -17,12 +17,12 @@ import pytest
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.people.regressions import regressions_frame
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.run_parts import newest_two
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Code, Trial
+from compilewatch.db.service.regressions import regressions_frame
 from compilewatch.db.store.trials import end_run, save_trials, start_run
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

@@ -10,7 +10,7 @@ import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.registry import CONTENTS
-from compilewatch.db.cause.numerics import losses_sentence
+from compilewatch.db.cause.trial_words import losses_sentence
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.records.evidence import LossPath
 from compilewatch.db.store.trials import save_trials

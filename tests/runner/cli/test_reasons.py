@@ -12,7 +12,7 @@ import pytest
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.ids import series_identity
 from compilewatch.db.store.trials import save_trials

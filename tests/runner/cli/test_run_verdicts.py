@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.people.recording import TriageEvent, triage
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.recording import TriageEvent, triage
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
 from compilewatch.runner.cli.measure import run

@@ -11,7 +11,7 @@ from torch import nn
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.trial import ColdStart, CompilerFacts

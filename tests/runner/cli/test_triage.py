@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import regressions_frame
+from compilewatch.db.service.regressions import regressions_frame
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_ids
 from compilewatch.db.service.integrity import find_damage
 from compilewatch.db.store import removal

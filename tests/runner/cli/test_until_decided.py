@@ -11,11 +11,11 @@ import pytest
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError, DatabaseError, NotFoundError
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.people.regressions import standing_regressions
 from compilewatch.db.queries.facets import runs
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.runner.cli.measure.until_decided import UntilDecided, most_rounds
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.durations import Durations, TimeBudget, require_fit

@@ -13,7 +13,7 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Trial
 from compilewatch.runner.config.settings import Settings

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from compilewatch.db.engine.migrations import VERSION_TABLE
+from compilewatch.db.engine.schema import VERSION_TABLE
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.verdicts.noise_floors import read_noise_floors
 from compilewatch.runner.cli.app import app

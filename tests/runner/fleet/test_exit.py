@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.service.fleet import queue_lengths
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.fleet.dispatch import jobs_with_ids

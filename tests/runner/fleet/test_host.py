@@ -19,8 +19,8 @@ from procrastinate.exceptions import ConnectorException
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
 from compilewatch.db.records.trial import Build, Status
 from compilewatch.db.service.hosts import HEALTHS, HOSTS, SAVE_HOST

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.hosts import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
 from compilewatch.db.records.requests import RequestState
 from compilewatch.db.service.fleet import claim_launch, end_launch, fleet_workers, launches, queue_lengths

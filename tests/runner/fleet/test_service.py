@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.hosts import HostState
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from compilewatch.db.records.trial import FailureKind, Status

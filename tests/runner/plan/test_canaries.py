@@ -12,7 +12,7 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.metrics.eligibility import without_canaries
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, Trial

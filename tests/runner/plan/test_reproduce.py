@@ -15,7 +15,7 @@ import torch
 
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.strategies import BUILTIN, parse_strategy
 from compilewatch.db.records.trial import Strategy, Trial

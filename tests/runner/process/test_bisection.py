@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from compilewatch.db.cause.bisection import bisection_sentence, replay_line
+from compilewatch.db.cause.compiler_change import bisection_sentence, replay_line
 from compilewatch.db.records.evidence import Bisection
 from compilewatch.db.records.trial import FailureKind, Status, parse_trial
 from compilewatch.runner.plan.trial_spec import Diagnostics

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_record, trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.service.fleet import stored_trials
 from compilewatch.runner.config.settings import Settings

@@ -12,8 +12,8 @@ import pytest
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.queries.facets import runs
-from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.device.state import DeviceWatch, device_facts

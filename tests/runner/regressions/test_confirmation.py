@@ -11,12 +11,12 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.requests import RequestKind
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.service.recording import record_comparison, triage
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.service.requests import note_runs, queue, take_request
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.config.settings import BuildSettings, Settings

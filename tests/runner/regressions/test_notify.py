@@ -22,13 +22,12 @@ from pydantic import SecretStr
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.engine.tables import NOTIFICATION
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
-from compilewatch.db.people.notifications import MOST_DELIVERIES, claim_notifications
-from compilewatch.db.people.recording import record_comparison, triage
-from compilewatch.db.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.records.people import NotificationState, TriageState
+from compilewatch.db.service.recording import MOST_DELIVERIES, claim_notifications, record_comparison, triage
+from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.store.trials import save_trials
-from compilewatch.db.tables.trials import NOTIFICATION
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
 from compilewatch.runner.regressions.channels import Message, deliver
 from compilewatch.runner.regressions.notify import Notified, notify

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.people.regressions import standing_regressions
-from compilewatch.db.people.reports import REPORTS, reports_frame
 from compilewatch.db.records.people import TriageState
+from compilewatch.db.service.regressions import standing_regressions
+from compilewatch.db.service.reports import REPORTS, reports_frame
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.measure import watch as command
 from compilewatch.runner.cli.measure.schedule import _Releases

@@ -18,10 +18,9 @@ import psutil
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
-from compilewatch.db.records.requests import RequestState
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestState, ScheduleSpec
 from compilewatch.db.service.requests import requests
 from compilewatch.db.service.schedules import firings, measured_stacks, save_schedule
 from compilewatch.runner.config.settings import Settings

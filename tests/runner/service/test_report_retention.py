@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.people.reports import REPORTS
 from compilewatch.db.records.people import Report
+from compilewatch.db.service.reports import REPORTS
 from compilewatch.runner.config.sections import ReportSettings
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.service.timetable import Host

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState
-from compilewatch.db.records.schedules import (
+from compilewatch.db.records.requests import (
     Firing,
     FiringOutcome,
+    RequestKind,
+    RequestSpec,
+    RequestState,
     Schedule,
     ScheduleSpec,
     ScheduleWatch,

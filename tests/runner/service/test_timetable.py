@@ -12,8 +12,7 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.records.requests import RequestState
-from compilewatch.db.records.schedules import ScheduleSpec
+from compilewatch.db.records.requests import RequestState, ScheduleSpec
 from compilewatch.db.service.requests import end_request, queue, take_request
 from compilewatch.db.service.schedules import MISSED_ROWS, SCHEDULES, firings, pause_schedule, resume_schedule
 from compilewatch.runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable

@@ -123,7 +123,7 @@ import logging, os, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from compilewatch.runner.storage.spool import Spool
-import compilewatch.db.interchange.read.detection
+import compilewatch.db.interchange.formats
 spool = Spool(Path(sys.argv[1]))
 logging.basicConfig(format="%(message)s")
 os.setgroups([]); os.setgid(65531); os.setuid(65531)

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import select
 
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.engine.tables import RUN
 from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial, parse_trial
-from compilewatch.db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, environment, in_this_process

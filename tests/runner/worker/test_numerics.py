@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.trial_words import numerics_sentence
 from compilewatch.db.records.evidence import Numerics
 from compilewatch.runner.worker.host import free_memory
 from compilewatch.runner.worker.numerics import check, tolerance_of

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compilewatch.db.cause.ranks import ranks_sentence
+from compilewatch.db.cause.notes import ranks_sentence
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, Status, Task, parse_trial

@@ -11,7 +11,7 @@ import statistics
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.strategies import sort_key
 from compilewatch.db.records.trial import NumericsStatus, Status, Trial

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
+from compilewatch.db.records.sampling_facts import StreamFacts
 from compilewatch.db.records.strategies import parse_strategy
-from compilewatch.db.records.streams import StreamFacts
 from compilewatch.db.records.trial import NumericsStatus, Status, Task
 from compilewatch.runner.catalog.builtin import STREAMS, WORKLOADS
 from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases

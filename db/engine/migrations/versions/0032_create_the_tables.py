@@ -241,7 +241,7 @@ def _create_runs() -> None:
     )
     _index("run_part", "machine_id", "last_seen_at")
     # Its other columns come with its first rows: each release makes the table as it needs it, see
-    # `db.columns.point`.
+    # `db.columns.metrics`.
     op.create_table(
         "run_case",
         _refers("run_id", "run.run_id", primary_key=True),

@@ -8,13 +8,12 @@ from statistics import median
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.read.importing import import_paths
-from compilewatch.db.judge.compare.changes import changes_of
-from compilewatch.db.judge.compare.recorded_regressions import Regression
-from compilewatch.db.people.recording import record_comparison
-from compilewatch.db.people.regressions import changes_frame, standing_regressions
+from compilewatch.db.interchange.importing import import_paths
+from compilewatch.db.judge.compare.recorded_regressions import Regression, changes_of
 from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.service.regressions import changes_frame, standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.judge.compare.still_open import outlooks, still_open
+from compilewatch.db.judge.compare.whole import outlooks, still_open
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict
 from compilewatch.db.store.trials import save_trials

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from compilewatch.db.judge.change_points import Boundary, examine_boundary
-from compilewatch.db.judge.history.events import change_events, evidence_against, withdrawal
-from compilewatch.db.judge.history.stretches import Stretch
+from compilewatch.db.judge.history.events import Stretch, change_events, evidence_against, withdrawal
 from compilewatch.db.judge.policy import HistoryPolicy
 from compilewatch.db.judge.results import ChangeEvent
 from compilewatch.db.records.ids import identity

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compilewatch.db.judge.change_points import boundaries, candidates
-from compilewatch.db.judge.history.nightly import nightly_boundaries
+from compilewatch.db.judge.history.series import nightly_boundaries
 from compilewatch.db.judge.policy import HistoryPolicy
 from compilewatch.db.metrics.groups import Floats
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compilewatch.db.judge.history.releases import release_events, release_steps
+from compilewatch.db.judge.history.machine import release_events, release_steps
 from compilewatch.db.judge.history.series import judge_series
 from compilewatch.db.judge.results import ChangeEvent
 from compilewatch.db.judge.sequence import build_pairs, builds_interleaved, in_reading_order, release_order

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compilewatch.db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from compilewatch.db.judge.history.events import Cut, Stretch, cut_stretches, find_cuts, points_of_build
 from compilewatch.db.records.vocabulary import Metric
 from tests.db.judge.series import points
 

@@ -7,7 +7,7 @@ import pytest
 
 from compilewatch.db.judge import modes
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.statistics.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
+from compilewatch.db.judge.statistics.evidence import RankTest, is_bimodal_in_both, rank_test, with_run_noise
 from tests.db.verdicts.h100 import judge_values
 
 POLICY = Policy()

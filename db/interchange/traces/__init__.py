@@ -1,1 +1,0 @@
-"""Processes of jobs that people run: what torch and the recorder wrote of them."""

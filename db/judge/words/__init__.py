@@ -1,1 +1,0 @@
-"""Verdicts in words, the same from every door."""

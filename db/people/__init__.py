@@ -1,1 +1,0 @@
-"""What people write: triage, reports, notes, views, and what is sent to them."""

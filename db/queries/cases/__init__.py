@@ -1,1 +1,0 @@
-"""What the cases of builds and runs come to, and why."""
