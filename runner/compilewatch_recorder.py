@@ -12,28 +12,36 @@ TORCH_TRACE does, and to the end of each optimizer step, or to `record.step()`. 
 notes a time per step, of the first 1,000 steps, and how long each waited for its batch where the loop goes
 through `record.batches(loader)`. `ready()` says that the job is warm: of everything that compiles from there
 on the inputs are noted too, and Triton's own compilations by its hooks (triton/runtime/jit.py,
-`knobs.runtime`). It changes no setting of torch, and nothing that goes wrong in here
-reaches the job: it then stops recording.
+`knobs.runtime`). Of each lookup in a cache of the compiler it notes the key by component. Where the variables
+COMPILEWATCH_ADDRESS and COMPILEWATCH_TOKEN name a dashboard, a thread tells it how the job is, and never
+keeps it waiting. It changes no setting of torch, and nothing that goes wrong in here reaches the job: it then
+stops recording.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import json
 import logging
 import os
 import platform
 import re
 import runpy
+import subprocess
 import sys
+import threading
 import time
+import urllib.request
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +51,7 @@ __all__ = ["batches", "main", "ready", "request", "start", "step", "stop"]
 
 SCHEMA = "compilewatch.job/1"
 DIRECTORY_VARIABLE = "COMPILEWATCH_JOBS"
+ADDRESS_VARIABLE, TOKEN_VARIABLE = "COMPILEWATCH_ADDRESS", "COMPILEWATCH_TOKEN"
 STEPS = 1_000
 _WRITTEN_AT = frozenset({1, 10, 50, 200, STEPS})
 # What makes processes of one launch belong together, where the launcher tells.
@@ -64,6 +73,35 @@ _INPUTS = {
     "describe_source": ("id", "describer_id", "source"),
 }
 _DEVICE = re.compile(r"type='(\w+)'")
+# What a cache answered (torch/_inductor/compile_fx.py, torch/_functorch/_aot_autograd/autograd_cache.py), and
+# a line of what its key was made of (torch/_inductor/codecache.py, `FxGraphCachePickler.debug_lines`).
+_LOOKUP = re.compile(r"(fx_graph|aotautograd)_cache_(hit|miss|bypass)")
+_COMPONENT = re.compile(r"\[(\w+)\] (\w+)(\[[^\]]*\])?: (.*)", re.DOTALL)
+_OF_SOURCE = frozenset({"gm", "user_defined_triton_source", "triton_kernel_source_codes"})
+_OF_INPUTS = "example_inputs"
+_TENSOR = re.compile(r"dtype=torch\.(\w+), shape=torch\.Size\(\[([^\]]*)\]\)")
+# Options at these values are left out: most of several hundred.
+_UNSET = frozenset({"None", "False", "0", "", "[]", "{}", "()"})
+_HASHED = frozenset({"torch_version", "aot_config"})
+_MOST_LOOKUPS = 1_000
+_COMPILE_ID = re.compile(r"!?(?:\d+/)?(\d+/\d+)")
+# Of regions that torch times, what is compiling: those in which db/interchange/traces/compile_log.py sees a
+# phase.
+_COMPILING = re.compile(
+    "compile|cudagraph|isa_probe|precompiled_header|autotun|all_configs|coordinate_desc", re.I
+)
+_MOST_NAMES = 10_000
+_EVENTS = 20
+_TEXT = 200
+_SECONDS_BETWEEN_REPORTS = 1.0
+_HEARTBEAT_S = 5.0
+_LONGEST_PAUSE_S = 60.0
+_TIMEOUT_S = 5.0
+_LAST_TIMEOUT_S = 1.0
+_MOST_TENSORS = 8
+# As in load_caches.py, whose folders these variables are compared with.
+_COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_")
+_WITHOUT_EFFECT = ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS", "TRITON_CACHE_DIR")
 _LIMIT = 20_000
 _REQUEST: ContextVar[str | None] = ContextVar("compilewatch_request", default=None)
 
@@ -115,6 +153,59 @@ class _ImportTimer:
             loader.exec_module = timed
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would hand the token to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class _Reporter(threading.Thread):
+    """Tells a dashboard how the job is: at once where something changed, at most once a second, and every
+    five seconds. A report holds all so far, so that one that is lost or comes twice changes nothing.
+    """
+
+    def __init__(self, address: str, token: str, report: Callable[[], Mapping[str, Any]]) -> None:
+        super().__init__(name="compilewatch-reporter", daemon=True)
+        self.changed = threading.Event()
+        self.sent_events = 0
+        self._report = report
+        self._url = f"{address.rstrip('/')}/api/v1/jobs"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._ended = threading.Event()
+        self._sequence = 0
+
+    def run(self) -> None:
+        """Report until the job ends; a dashboard that is away is asked again ever more seldom."""
+        pause_s = _SECONDS_BETWEEN_REPORTS
+        while not self._ended.wait(pause_s):
+            if pause_s == _SECONDS_BETWEEN_REPORTS:
+                self.changed.wait(_HEARTBEAT_S - pause_s)
+            self.changed.clear()
+            is_sent = self._tell(_TIMEOUT_S)
+            pause_s = _SECONDS_BETWEEN_REPORTS if is_sent else min(2 * pause_s, _LONGEST_PAUSE_S)
+        self._tell(_LAST_TIMEOUT_S)
+
+    def end(self) -> None:
+        """Have the last report sent; nobody waits for it."""
+        self._ended.set()
+        self.changed.set()
+
+    def _tell(self, timeout_s: float) -> bool:
+        try:
+            self._sequence += 1
+            said = {**self._report(), "sequence": self._sequence}
+            body = json.dumps(said, default=repr).encode()
+            request = urllib.request.Request(self._url, body, self._headers, method="POST")  # noqa: S310
+            with self._opener.open(request, timeout=timeout_s) as answer:
+                answer.read()
+        except Exception:  # noqa: BLE001 - a dashboard that is away changes nothing for the job
+            return False
+        self.sent_events = max((each["number"] for each in said["events"]), default=self.sent_events)
+        return True
+
+
 class _Request(AbstractContextManager[None]):
     """A generator would take three times as long, each request anew."""
 
@@ -135,6 +226,7 @@ class Recorder:
 
     def __init__(self, name: str, directory: Path, facts: Mapping[str, Any], ready_after: int | None) -> None:
         self._pid = os.getpid()
+        self._name, self._id = name, uuid.uuid4().hex
         self._since_ns = time.perf_counter_ns()
         self._began_ns = time.time_ns()
         self._age_ns = _age_ns()
@@ -149,11 +241,26 @@ class Recorder:
         self._count = 0
         self._triton_began: dict[Any, int] = {}
         self._devices: set[str] = set()
+        self._open: dict[str | None, list[tuple[str, int]]] = {}
+        self._open_since_ns: dict[str | None, int] = {}
+        self._late: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
+        self._late_count = self._late_ns = self._dropped = 0
+        self._called: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._files: dict[int, str] = {}
+        self._answers = {"hit": 0, "miss": 0, "bypass": 0}
+        self._stepped_ns: int | None = None
+        self._reporter: _Reporter | None = None
+        self._lookups = 0
+        self._settings: dict[str, str] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._listens_to_triton = False
         self._hook: Any = None
         self._file = self._opened(name, directory)
         began = None if self._age_ns is None else self._began_ns - self._age_ns
         moments = {"recording_began_ns": self._began_ns, "process_began_ns": began}
-        self._write({"schema": SCHEMA, "job": name, "id": uuid.uuid4().hex, **_process(), **facts, **moments})
+        self._process = _process()
+        self._write({"schema": SCHEMA, "job": name, "id": self._id, **self._process, **facts, **moments})
         self._listener = _Listener(self._guarded(self._compiled))
         logging.getLogger(_TRACE_LOG).addHandler(self._listener)
         self._timer = _ImportTimer(self._guarded(self._torch_imported))
@@ -163,6 +270,10 @@ class Recorder:
         else:
             sys.meta_path.insert(0, self._timer)
         atexit.register(self.stop)
+        address, token = os.environ.get(ADDRESS_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE)
+        if token and address.startswith(("http://", "https://")):
+            self._reporter = _Reporter(address, token, self._report)
+            self._reporter.start()
 
     @staticmethod
     def _opened(name: str, directory: Path) -> int | None:
@@ -229,6 +340,8 @@ class Recorder:
         """A step has ended: a time is noted, of the first ones only."""
         steps = self._steps
         self._count += 1
+        if self._reporter is not None:
+            self._stepped_ns = time.perf_counter_ns()
         if self._count == self._ready_after:
             self.ready()
         if len(steps) < STEPS:
@@ -258,9 +371,9 @@ class Recorder:
     def _become_ready(self) -> None:
         self._ready = True
         self._write({"at_ns": self._now_ns(), "ready": True})
-        knobs = getattr(sys.modules.get("triton"), "knobs", None)
-        if knobs is not None:
-            runtime = knobs.runtime
+        self._listen_to_triton()
+        runtime = getattr(getattr(sys.modules.get("triton"), "knobs", None), "runtime", None)
+        if runtime is not None:
             runtime.jit_cache_hook = self._after(runtime.jit_cache_hook, self._triton_looked_up)
             runtime.jit_post_compile_hook = self._after(runtime.jit_post_compile_hook, self._triton_compiled)
 
@@ -283,21 +396,179 @@ class Recorder:
         began_ns = self._triton_began.pop(call.get("key"), now_ns)
         kernel = {"name": getattr(call.get("fn"), "name", None), "signature": str(call.get("repr"))[:_LIMIT]}
         self._write({"at_ns": now_ns, "triton": kernel | {"began_ns": began_ns}} | _request())
+        if not self._open:
+            self._note_late(str(kernel["name"]), None, began_ns, now_ns)
+
+    def _report(self) -> dict[str, Any]:
+        """What the dashboard is told, by the thread that tells it; all numbers are those so far."""
+        now_ns = time.perf_counter_ns()
+        compiling, since_ns = min(
+            self._open_since_ns.copy().items(), key=lambda each: each[1], default=(None, None)
+        )
+        stepped_ns = self._stepped_ns
+        return {
+            "process": self._id,
+            "job": self._name[:_TEXT],
+            "host": str(self._process["host"])[:_TEXT],
+            "launch": self._process["launch"][:_TEXT],
+            "rank": self._process["rank"],
+            "ready": self._ready,
+            "ended": self._file is None,
+            "steps": self._count,
+            "compiling": None if since_ns is None else self._what(compiling),
+            "compiling_ns": None if since_ns is None else max(0, self._now_ns() - since_ns),
+            "since_step_ns": None if stepped_ns is None else max(0, now_ns - stepped_ns),
+            "compiles_after_ready": self._late_count,
+            "cost_after_ready_ns": self._late_ns,
+            "cache_hits": self._answers["hit"],
+            "cache_misses": self._answers["miss"],
+            "cache_bypasses": self._answers["bypass"],
+            "dropped": self._dropped,
+            "events": list(self._late),
+        }
+
+    def _what(self, compile_id: str | None) -> str:
+        return self._called.get((compile_id or "").partition("/")[0], "a function")[:_TEXT]
+
+    def _follow(self, event: Mapping[str, Any], compile_id: str | None) -> None:
+        """Regions that lie in one another are one compilation, as in db/interchange/traces/after_ready.py."""
+        if compile_id is None and None not in self._open and self._open:
+            return  # work of a thread that helps the compilation which is open
+        name, at_ns = event["name"], int(event["ts"] * 1_000)
+        if event["ph"] == "B":
+            opened = self._open.setdefault(compile_id, [])
+            opened.append((name, at_ns))
+            if compile_id not in self._open_since_ns and _COMPILING.search(name):
+                self._open_since_ns[compile_id] = opened[0][1]
+                self._tell()
+            return
+        opened = self._open.get(compile_id, [])
+        if event["ph"] != "E" or name not in (each for each, _ in opened):
+            return
+        while opened.pop()[0] != name:
+            pass
+        if not opened:
+            del self._open[compile_id]
+            since_ns = self._open_since_ns.pop(compile_id, None)
+            if since_ns is not None and self._ready:
+                reason = self._reasons.get(compile_id or "")
+                self._note_late(self._what(compile_id), reason, since_ns, at_ns)
+            elif since_ns is not None:
+                self._tell()
+
+    def _note_late(self, what: str, reason: str | None, began_ns: int, ended_ns: int) -> None:
+        """Something was compiled while a request may have waited; what nobody took in time is counted."""
+        self._late_count += 1
+        self._late_ns += max(0, ended_ns - began_ns)
+        sent = self._reporter.sent_events if self._reporter is not None else self._late_count
+        if len(self._late) == _EVENTS and self._late[0]["number"] > sent:
+            self._dropped += 1
+        request = _REQUEST.get()
+        self._late.append(
+            {
+                "number": self._late_count,
+                "began_ns": began_ns,
+                "cost_ns": max(0, ended_ns - began_ns),
+                "what": what[:_TEXT],
+                "reason": reason and reason[:_TEXT],
+                "request": None if request is None else str(request)[:_TEXT],
+            }
+        )
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._reporter is not None:
+            self._reporter.changed.set()
+
+    def _listen_to_triton(self) -> None:
+        """Hear of each kernel that Triton compiles or finds in its folder, from Triton 3.4 on."""
+        compilation = getattr(getattr(sys.modules.get("triton"), "knobs", None), "compilation", None)
+        if compilation is not None and not self._listens_to_triton:
+            self._listens_to_triton = True
+            compilation.listener = self._after(getattr(compilation, "listener", None), self._triton_answered)
+
+    def _triton_answered(self, call: Mapping[str, Any]) -> None:
+        """A kernel, and whether Triton's folder had it; those that Inductor's processes compile are not
+        heard of.
+        """
+        told = call["metadata"]
+        took_ns = int(call["times"].total) * 1_000
+        hit = bool(call["cache_hit"])
+        settings = {
+            f"Triton's {name}": str(told[name])[:80]
+            for name in sorted(told)
+            if name not in ("hash", "name", "shared") and str(told[name]) not in _UNSET
+        }
+        lookup: dict[str, Any] = {"cache": "triton", "answer": "hit" if hit else "miss"}
+        lookup |= {"key": str(told.get("hash"))[:200], "what": str(told.get("name"))[:200]}
+        if (source := getattr(getattr(call["src"], "fn", None), "cache_key", None)) is not None:
+            lookup["source"] = str(source)[:12]
+        self._write_lookup(lookup | ({} if hit else {"took_ns": took_ns}), settings)
+
+    def _looked_up(self, cache: str, answer: str, info: Mapping[str, Any], ids: Mapping[str, Any]) -> None:
+        """A cache of torch was asked for a graph: what its key was made of goes into the file as hashes."""
+        settings: dict[str, str] = {}
+        hashes: dict[str, list[str]] = {}
+        tensors: list[str] = []
+        for line in info.get("components") or ():
+            if (found := _COMPONENT.fullmatch(line)) is None:
+                continue
+            digest, part, key, text = found.groups()
+            if part in _OF_SOURCE or part == _OF_INPUTS:
+                hashes.setdefault("inputs" if part == _OF_INPUTS else "source", []).append(digest)
+                tensor = _TENSOR.search(text) if part == _OF_INPUTS and len(tensors) < _MOST_TENSORS else None
+                tensors += [f"{tensor[1]}[{tensor[2]}]"] if tensor is not None else []
+            elif text not in _UNSET and key != "[hash]":
+                said = "" if part in _HASHED else text[:80]
+                settings[part + (key or "")] = f"{digest[:10]} {said}".strip()
+        saved_ns = info.get("time_saved_ns") or int(1e6 * (info.get("time_saved_ms") or 0)) or None
+        told = {
+            "cache": cache,
+            "answer": answer,
+            "key": info.get("key"),
+            "reason": str(info.get("cache_bypass_reason") or "")[:300] or None,
+            "saved_ns": saved_ns,
+            "took_ns": info.get("time_taken_ns"),
+            "frame_id": ids.get("frame_id"),
+            "tensors": ", ".join(tensors) or None,
+            **{name: _digest(parts) for name, parts in hashes.items()},
+        }
+        if cache == "fx_graph":
+            self._answers[answer] += 1
+        self._write_lookup({name: value for name, value in told.items() if value is not None}, settings)
+
+    def _write_lookup(self, lookup: dict[str, Any], settings: Mapping[str, str]) -> None:
+        """The settings of a cache's first lookup once; of others what differs, null for what is gone."""
+        self._lookups += 1
+        if self._lookups > _MOST_LOOKUPS:
+            return
+        line: dict[str, Any] = {"at_ns": self._now_ns(), "lookup": lookup}
+        if self._lookups == 1:
+            line["surroundings"] = _surroundings()
+        known, cache = self._settings, lookup["cache"]
+        differing: dict[str, str | None] = {}
+        if cache not in self._names:
+            self._names[cache] = frozenset(settings)
+            line["settings"] = {name: value for name, value in settings.items() if name not in known}
+            known |= line["settings"]
+        else:
+            differing |= dict.fromkeys(self._names[cache] - set(settings))
+        names = self._names[cache]
+        differing |= {name: v for name, v in settings.items() if name not in names or known[name] != v}
+        self._write(line | {"lookup": lookup | {"settings": differing}} | _request())
 
     def _compiled(self, metadata: Mapping[str, Any], payload: str) -> None:
         """A structured record of torch: of most nothing is needed."""
         ids = {name: metadata[name] for name in _IDS if metadata.get(name) is not None}
         if "chromium_event" in metadata:
-            event = json.loads(payload) if payload else metadata["chromium_event"]
-            if event and not event["name"].startswith("pass."):
-                figures = {name: event[name] for name in ("name", "ts", "ph")}
-                if not self._ready:
-                    self._write({"trace": {"chromium_event": figures}})
-                    return
-                compile_id = (event.get("args") or {}).get("compile_id")
-                self._write({"trace": {"chromium_event": figures}, "compile_id": compile_id} | _request())
-        elif "artifact" in metadata and metadata["artifact"]["name"] in _ARTIFACTS:
-            self._write({"trace": {"artifact": metadata["artifact"]} | ids, "payload": payload[:_LIMIT]})
+            self._timed(json.loads(payload) if payload else metadata["chromium_event"])
+        elif "artifact" in metadata:
+            self._artifact(metadata["artifact"], ids, payload)
+        elif "str" in metadata:
+            text, number = metadata["str"]
+            self._files[number] = text.rpartition("/")[2]
+        elif "dynamo_start" in metadata:
+            self._started(metadata["dynamo_start"].get("stack"), ids)
         elif self._ready and (told := next((name for name in _INPUTS if name in metadata), None)):
             figures = {key: metadata[told].get(key) for key in _INPUTS[told]}
             self._write({"trace": {told: figures} | ids})
@@ -313,12 +584,45 @@ class Recorder:
                     figures = {key: metadata[name].get(key) for key in _FIGURES}
                     self._write({"trace": {name: figures} | ids})
 
+    def _timed(self, event: Mapping[str, Any]) -> None:
+        if not event or event["name"].startswith("pass."):
+            return
+        self._listen_to_triton()
+        figures = {name: event[name] for name in ("name", "ts", "ph")}
+        compile_id = (event.get("args") or {}).get("compile_id")
+        if self._ready:
+            self._write({"trace": {"chromium_event": figures}, "compile_id": compile_id} | _request())
+        else:
+            self._write({"trace": {"chromium_event": figures}})
+        found = _COMPILE_ID.match(str(compile_id))
+        self._follow(event, found[1] if found else None)
+
+    def _artifact(self, artifact: Mapping[str, Any], ids: dict[str, Any], payload: str) -> None:
+        name = artifact["name"]
+        if (asked := _LOOKUP.fullmatch(name)) is not None:
+            self._looked_up(asked[1], asked[2], json.loads(payload), ids)
+        elif name in _ARTIFACTS:
+            self._write({"trace": {"artifact": artifact} | ids, "payload": payload[:_LIMIT]})
+            if name == "recompile_reasons" and len(self._reasons) < _MOST_NAMES:
+                reasons = json.loads(payload) if payload.startswith("[") else payload.splitlines()
+                reason = _COMPILE_ID.sub("", str(reasons[0])).lstrip(": ") if reasons else ""
+                self._reasons[f"{ids.get('frame_id')}/{ids.get('frame_compile_id')}"] = reason
+
+    def _started(self, stack: Any, ids: Mapping[str, Any]) -> None:
+        """Dynamo begins to trace a function, which gets its name from here on."""
+        if stack and len(self._called) < _MOST_NAMES:
+            innermost = stack[-1]
+            place = f"{self._files.get(innermost.get('filename'), '?')}:{innermost.get('line')}"
+            self._called[str(ids.get("frame_id"))] = f"{innermost.get('name')} ({place})"
+
     def stop(self) -> None:
         """End the recording; the file is whole from here on."""
         self._guarded(self._end)()
         self._detach()
         if self._hook is not None:
             self._hook.remove()
+        if self._reporter is not None and os.getpid() == self._pid:
+            self._reporter.join(_LAST_TIMEOUT_S)
 
     def _end(self) -> None:
         self._write_steps()
@@ -335,6 +639,8 @@ class Recorder:
             sys.meta_path.remove(self._timer)
         if file is not None and os.getpid() == self._pid:
             os.close(file)
+            if self._reporter is not None:
+                self._reporter.end()
         self._steps = [0] * STEPS
 
 
@@ -353,8 +659,9 @@ def start(
 
     `directory` defaults to the variable COMPILEWATCH_JOBS, else to `compilewatch-jobs` below the working
     directory. `task` (`inference`, `training`, `function`) and `dtype` go into the record as they are. After
-    `ready_after` steps the job is `ready` by itself. Raises nothing: where the file cannot be written nothing
-    is recorded, and a warning of `logging` says so.
+    `ready_after` steps the job is `ready` by itself. The variables COMPILEWATCH_ADDRESS and
+    COMPILEWATCH_TOKEN name the dashboard that is told of it while it runs. Raises nothing: where the file
+    cannot be written nothing is recorded, and a warning of `logging` says so.
     """
     global _current  # noqa: PLW0603 - one recording a process
     if _current is not None:
@@ -472,6 +779,55 @@ def _at_first_step() -> dict[str, Any]:
         facts |= {"device": "hip" if torch.version.hip else "cuda", "device_name": properties.name}
         facts["device_memory_bytes"] = properties.total_memory
     return facts
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def _surroundings() -> dict[str, str]:
+    """What compiled code depends on beside its key: that of load_caches.py, and torch's commit."""
+    torch: Any = sys.modules["torch"]
+    facts: dict[str, Any] = {
+        "torch": f"{torch.__version__} ({str(torch.version.git_version)[:8]})",
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "Triton": _installed("triton") or _installed("pytorch-triton"),
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "architecture": platform.machine(),
+        "matmul precision": torch.get_float32_matmul_precision(),
+    }
+    if _on_cuda(torch):
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        facts |= {"device": properties.name, "compute capability": f"{properties.major}.{properties.minor}"}
+    else:
+        capability = getattr(torch.backends.cpu, "get_cpu_capability", None)
+        facts |= {"device": "cpu", "threads": torch.get_num_threads(), "compiler": _compiler()}
+        facts["CPU capability"] = None if capability is None else capability()
+    facts |= {
+        name: value[:200]
+        for name, value in os.environ.items()
+        if name.startswith(_COMPILER_VARIABLES) and name not in _WITHOUT_EFFECT
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _compiler() -> str | None:
+    """The C++ compiler that Inductor calls, with its version; None where it finds none."""
+    builder = sys.modules.get("torch._inductor.cpp_builder")
+    try:
+        command = [str(builder.get_cpp_compiler()), "--version"]  # type: ignore[union-attr]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        return said.stdout.partition("\n")[0][:200] or None
+    except Exception:  # noqa: BLE001 - torch raises one of its own where there is no compiler
+        return None
 
 
 def _software() -> dict[str, Any]:

@@ -30,7 +30,12 @@ from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from compilewatch.db.queries import facets, named, records
 from compilewatch.db.queries import run_parts as parts
-from compilewatch.db.queries.case_parts import cold_starts, newest_job_trials, rooflines
+from compilewatch.db.queries.case_parts import (
+    cold_starts,
+    newest_job_caches,
+    newest_job_trials,
+    rooflines,
+)
 from compilewatch.db.queries.causes import explained_case, explanation_lines, explanations
 from compilewatch.db.queries.data_version import data_version
 from compilewatch.db.queries.facets import measured_workloads, offered
@@ -44,7 +49,7 @@ from compilewatch.db.queries.trials import (
     turn_trials,
     ungated_shown,
 )
-from compilewatch.db.records.evidence import RankFacts
+from compilewatch.db.records.evidence import CompilerFacts, RankFacts
 from compilewatch.db.records.trial import SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.service.annotations import stored_annotations
@@ -156,6 +161,12 @@ def read_jobs(limit: int) -> pd.DataFrame:
     """The newest run of each job as cases, whatever machine and build: production has its own."""
     cases = summarize_cases(newest_job_trials(reader(), limit))
     return shaping.with_labels(_known(cases))
+
+
+@cached
+def read_job_caches(limit: int) -> dict[str, list[tuple[str, CompilerFacts]]]:
+    """As `db.queries.cases.cold_start.newest_job_caches` returns them."""
+    return newest_job_caches(reader(), limit)
 
 
 @cached

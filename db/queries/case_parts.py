@@ -193,6 +193,39 @@ def newest_job_trials(db: Database, limit: int) -> pd.DataFrame:
     return chosen
 
 
+def newest_job_caches(
+    db: Database, limit: int, job: str | None = None
+) -> dict[str, list[tuple[str, CompilerFacts]]]:
+    """By job, or of `job` alone, the processes of its newest run on each host that asked caches, with that
+    host; of the `limit` jobs and hosts that ran last.
+    """
+    of_jobs = (
+        select(WORKLOAD.c.workload_id, WORKLOAD.c.name, TRIAL.c.machine_name)
+        .add_columns(func.max(TRIAL.c.started_at).label("started_at"))
+        .join(SERIES, SERIES.c.workload_id == WORKLOAD.c.workload_id)
+        .join(TRIAL, TRIAL.c.series_id == SERIES.c.series_id)
+        .where(WORKLOAD.c.version == JOB_VERSION, *(() if job is None else (WORKLOAD.c.name == job,)))
+        .group_by(WORKLOAD.c.workload_id, WORKLOAD.c.name, TRIAL.c.machine_name)
+        .order_by(func.max(TRIAL.c.started_at).desc(), TRIAL.c.machine_name)
+        .limit(limit)
+        .subquery()
+    )
+    same = (TRIAL.c.machine_name == of_jobs.c.machine_name) & (TRIAL.c.started_at == of_jobs.c.started_at)
+    statement = (
+        select(of_jobs.c.name, of_jobs.c.machine_name, TRIAL_DETAIL.c.compiler)
+        .join(SERIES, SERIES.c.workload_id == of_jobs.c.workload_id)
+        .join(TRIAL, (TRIAL.c.series_id == SERIES.c.series_id) & same)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .order_by(of_jobs.c.started_at.desc(), of_jobs.c.machine_name, TRIAL.c.trial_id)
+    )
+    jobs: dict[str, list[tuple[str, CompilerFacts]]] = defaultdict(list)
+    for name, host, compiler in db.rows(statement):
+        facts = CompilerFacts.model_validate(compiler or {})
+        if facts.cache or facts.cache_keys:
+            jobs[name].append((host, facts))
+    return dict(jobs)
+
+
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:
     """The measured phases of a stored cold start with their nanoseconds, in order."""
     phases = [

@@ -392,6 +392,44 @@ class AfterReady(Record):
     """In the order they began; of more than 1,000 the first."""
 
 
+class CacheLookup(Record):
+    """A cache that was asked for a graph or a kernel, and its key by component."""
+
+    cache: Name
+    """`fx_graph`, `aotautograd` or `triton`."""
+    answer: Name
+    """`hit`, `miss` or `bypass`."""
+    key: Name | None = None
+    """As the cache calls it; null for a bypass."""
+    reason: Text | None = None
+    """Why the cache cannot hold it; null for a hit or a miss."""
+    what: Name | None = None
+    """The function with its place, or the Triton kernel; null where torch does not tell."""
+    saved_ns: Count | None = None
+    """What compiling it took the process that stored it, in nanoseconds; null where nobody tells."""
+    took_ns: Count | None = None
+    """What compiling took after a miss, in nanoseconds; null where nobody tells."""
+    source: Name | None = None
+    """Hash of the graph, and of the Triton kernels in it; null where the key was not made."""
+    inputs: Name | None = None
+    """Hash of the inputs: sizes, strides, types, devices; null where the key was not made."""
+    tensors: Text | None = None
+    """Types and sizes of the first 8 tensors among the inputs; null without any."""
+    settings: dict[Name, Text | None] = Field(default={})
+    """What differs from `settings` of the process; null for what is not set here."""
+
+
+class CacheKeys(Record):
+    """What a process asked the compiler's caches, and what the keys were made of."""
+
+    surroundings: dict[Name, Text] = Field(default={})
+    """What compiled code depends on beside the keys, by name: torch, Triton, GPU, compiler."""
+    settings: dict[Name, Text] = Field(default={})
+    """Hash and text of each option in a key, as it was first; those at none, false and 0 are left out."""
+    lookups: list[CacheLookup]
+    """In the order they were answered; of more than 1,000 the first."""
+
+
 class CompilerFacts(Record):
     """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
 
@@ -442,6 +480,8 @@ class CompilerFacts(Record):
     it used threads alone."""
     after_ready: AfterReady | None = None
     """What a job compiled after it said that it was ready; null where it did not say so."""
+    cache_keys: CacheKeys | None = None
+    """What a job asked the compiler's caches; null where nothing was asked, or the source does not say."""
 
 
 class LossPath(Record):

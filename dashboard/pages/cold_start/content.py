@@ -23,10 +23,11 @@ from compilewatch.dashboard.parts.parts import (
     Part,
     TableColumn,
 )
-from compilewatch.dashboard.read.data import filters_of, read_cases, read_jobs
+from compilewatch.dashboard.read.data import filters_of, read_cases, read_job_caches, read_jobs
 from compilewatch.dashboard.read.shaping import asides
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
+from compilewatch.db.cause.caches import host_rows, hosts_of
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.records.identity import version_key
@@ -64,6 +65,18 @@ _PRODUCTION_COLUMNS = {
                 "count", {"breaks": "Graph breaks", "recompiles": "Recompiles", "processes": "Processes"}
             ),
         }
+    ),
+}
+_HOST_COLUMNS = {
+    "workload": TableColumn("Job", pinned=True),
+    **parts.texts({"host": "Host"}),
+    **parts.quantities("share", {"hit_rate": "Hit rate"}),
+    **parts.quantities("ns", {"saved": "Saved", "lost": "Lost"}),
+    "differs": TableColumn("Differs by", wide=True),
+    **parts.hidden(
+        parts.quantities(
+            "count", {"hits": "Hits", "misses": "Misses", "bypasses": "Bypasses", "processes": "Processes"}
+        )
     ),
 }
 MOST_JOBS = 50
@@ -131,12 +144,31 @@ def _production() -> tuple[Part, ...]:
         }
         for case in row_dicts(jobs.sort_values("last_started_at", ascending=False))
     ]
+    return (
+        *parts.table(
+            "production-table",
+            "Time to first step, compile cost, graph breaks and recompiles of the newest run of each job",
+            pd.DataFrame(rows),
+            _PRODUCTION_COLUMNS,
+            title="In production",
+        ),
+        *_caches(),
+    )
+
+
+def _caches() -> tuple[Part, ...]:
+    """What the caches of each host had for the newest run of each job."""
+    rows = [
+        {"workload": job} | row
+        for job, processes in read_job_caches(MOST_JOBS).items()
+        for row in host_rows(hosts_of(processes))
+    ]
     return parts.table(
-        "production-table",
-        "Time to first step, compile cost, graph breaks and recompiles of the newest run of each job",
+        "production-caches",
+        "Hit rate of the compiler's caches by host, and by what hosts differ, of the newest run of each job",
         pd.DataFrame(rows),
-        _PRODUCTION_COLUMNS,
-        title="In production",
+        _HOST_COLUMNS,
+        title="Caches by host",
     )
 
 

@@ -26,6 +26,7 @@ from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts.issue import issue_parts
 from compilewatch.db import units
 from compilewatch.db.cause.after_ready import after_ready_rows, after_ready_sentence
+from compilewatch.db.cause.caches import lookup_rows, lookups_sentence
 from compilewatch.db.cause.memory_change import HeldChange, named, on_both_sides
 from compilewatch.db.cause.notes import rank_rows, ranks_sentence, trial_notes
 from compilewatch.db.cause.sentences import explained, longest_rows, profile_rows, work_text
@@ -56,6 +57,13 @@ _COMPILE = {
     "part": TableColumn("Part"),
     **parts.quantities("ns", {"took": "Took"}),
     "reason": TableColumn("Reason", wide=True),
+}
+_LOOKUP = {
+    **parts.texts({"cache": "Cache", "answer": "Answer", "what": "For"}),
+    "tensors": TableColumn("Inputs", wide=True),
+    **parts.quantities("ns", {"saved": "Saved", "lost": "Lost"}),
+    "reason": TableColumn("Reason", wide=True),
+    **parts.hidden(parts.texts({"key": "Key"})),
 }
 _RANK = {
     "rank": TableColumn("Rank", kind="number"),
@@ -105,6 +113,7 @@ def trial_parts(trial: Trial, ranks: Sequence[RankFacts] = ()) -> tuple[Part, ..
         *_samples(trial),
         *_ranks(ranks),
         *_after_ready(trial),
+        *_lookups(trial),
         *_stream(trial),
         *_profile(trial),
         *_trace(trial),
@@ -257,6 +266,21 @@ def _after_ready(trial: Trial) -> tuple[Part, ...]:
         _AFTER_READY,
         title="After ready",
         note=sentence,
+    )
+
+
+def _lookups(trial: Trial) -> tuple[Part, ...]:
+    """What a job asked the compiler's caches; nothing where none was asked."""
+    keys = trial.compiler.cache_keys if trial.compiler else None
+    if keys is None:
+        return ()
+    return parts.table(
+        "trial-lookups",
+        "Lookups in the compiler's caches with answer, seconds and key",
+        pd.DataFrame(lookup_rows(keys)),
+        _LOOKUP,
+        title="Lookups in caches",
+        note=lookups_sentence(keys),
     )
 
 

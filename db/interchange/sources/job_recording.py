@@ -1,9 +1,9 @@
 """What `compilewatch_recorder.py` writes beside a job: one JSON object a line, appended as things happen.
 
 The first line says which process of which launch it is. Then come torch's structured records
-(`{"trace": ..., "payload": ...}`), the import of torch, times of steps, the moment at which the job was
-ready, with Triton's compilations after it, and the end. A job that was killed leaves out the end, and perhaps
-half of a line.
+(`{"trace": ..., "payload": ...}`), the import of torch, times of steps, what caches were asked, the moment at
+which the job was ready, with Triton's compilations after it, and the end. A job that was killed leaves out
+the end, and perhaps half of a line.
 
 Time to first step, steps as samples and memory are taken; numerics, control and driver are not there, nor
 steps no later than the one before.
@@ -22,7 +22,7 @@ from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources.after_ready import AfterReadyLog
 from compilewatch.db.interchange.sources.compile_log import CompileLog
 from compilewatch.db.interchange.sources.job_trials import JobProcess
-from compilewatch.db.records.evidence import Memory
+from compilewatch.db.records.evidence import CacheKeys, CacheLookup, Memory
 from compilewatch.db.records.identity import Task
 from compilewatch.db.units import plural
 
@@ -30,6 +30,8 @@ SCHEMA = "compilewatch.job/1"
 STEADY_FACTOR = 2
 """A first step that takes more than this many steady ones is no steady one, as in a trial's cold start."""
 _FEWEST_STEPS = 8
+_MOST_LOOKUPS = 1_000
+_TEXT_LIMIT = 2_000
 _MEMORY = ("peak_rss_bytes", "peak_bytes", "peak_reserved_bytes")
 
 
@@ -52,6 +54,9 @@ class _Recording:
     """Steps that ended no later than the one before them, which says nothing of either."""
     memory: dict[str, int] = field(default_factory=dict)
     after_ready: AfterReadyLog | None = None
+    surroundings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    lookups: list[Fields] = field(default_factory=list)
     ended_ns: int | None = None
 
     def add(self, line: Fields) -> None:
@@ -62,6 +67,10 @@ class _Recording:
                 self.after_ready.add(line)
         elif "triton" in line.data and self.after_ready is not None:
             self.after_ready.add(line)
+        elif "lookup" in line.data:
+            self.lookups.append(line.part("lookup"))
+            self.surroundings |= _stated_texts(line.part("surroundings"))
+            self.settings |= _stated_texts(line.part("settings"))
         elif "ready" in line.data:
             self.after_ready = AfterReadyLog(self.log, line.count("at_ns") or 0)
         elif "import_torch_ns" in line.data:
@@ -98,9 +107,42 @@ class _Recording:
             self.first_step = line.part("first_step")
 
     @property
+    def cache_keys(self) -> CacheKeys | None:
+        """Each lookup with its function; None where no cache was asked."""
+        lookups = [_lookup(each, self.log) for each in self.lookups[:_MOST_LOOKUPS]]
+        if not lookups:
+            return None
+        return CacheKeys(surroundings=self.surroundings, settings=self.settings, lookups=lookups)
+
+    @property
     def intervals_ns(self) -> list[int]:
         """From the end of each step to that of the next."""
         return [after - before for before, after in zip(self.steps_ns, self.steps_ns[1:], strict=False)]
+
+
+def _texts(part: Fields) -> dict[str, str | None]:
+    """An object of texts, empty where there is none."""
+    return {part.storable(name, name): part.text(name, _TEXT_LIMIT) for name in part.data if name}
+
+
+def _stated_texts(part: Fields) -> dict[str, str]:
+    return {name: text for name, text in _texts(part).items() if text is not None}
+
+
+def _lookup(line: Fields, log: CompileLog) -> CacheLookup:
+    frame = line.count("frame_id")
+    place = None if frame is None else log.place(frame)
+    return CacheLookup(
+        cache=line.required_text("cache"),
+        answer=line.required_text("answer"),
+        what=line.text("what") or (place or "")[-200:] or None,
+        saved_ns=line.count("saved_ns"),
+        took_ns=line.count("took_ns"),
+        reason=line.text("reason", _TEXT_LIMIT),
+        tensors=line.text("tensors", _TEXT_LIMIT),
+        settings=_texts(line.part("settings")),
+        **line.words(("key", "source", "inputs")),
+    )
 
 
 def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
@@ -169,6 +211,7 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
         memory=Memory.model_validate(recording.memory) if recording.memory else None,
         figures=figures,
         after_ready=after_ready,
+        cache_keys=recording.cache_keys,
         cut_off=cut_off,
     )
 

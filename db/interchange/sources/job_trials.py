@@ -18,7 +18,7 @@ from compilewatch.db.interchange.files.fields import Place
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial, torch_facts
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources.compile_log import CompileLog
-from compilewatch.db.records.evidence import AfterReady, ColdStart, Memory, PhasesNs, Summary
+from compilewatch.db.records.evidence import AfterReady, CacheKeys, ColdStart, Memory, PhasesNs, Summary
 from compilewatch.db.records.fields import problem
 from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from compilewatch.db.records.strategies import EAGER
@@ -53,6 +53,7 @@ class JobProcess:
     memory: Memory | None = None
     figures: dict[str, float] = field(default_factory=dict)
     after_ready: AfterReady | None = None
+    cache_keys: CacheKeys | None = None
     cut_off: bool = False
     """Whether its file ends inside a record, which was left out."""
 
@@ -97,8 +98,9 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignR
         figures |= {"rank": float(process.rank), "ranks": float(ranks)}
         if facts is not None and ranks > 1:
             facts = facts.model_copy(update={"ranks": [log.of_rank(process.rank, process.steps_ns)]})
-    if process.after_ready is not None:
-        facts = (facts or log.facts()).model_copy(update={"after_ready": process.after_ready})
+    told = {"after_ready": process.after_ready, "cache_keys": process.cache_keys}
+    if known := {name: part for name, part in told.items() if part is not None}:
+        facts = (facts or log.facts()).model_copy(update=known)
     return ForeignResult(
         place=process.place,
         workload=process.name,

@@ -167,6 +167,7 @@ def _print(
     lines = ["import torch", "from load_caches import load_caches"]
     lines += [step.format(valid_for[name]) for name, step in _SETTINGS.items() if name in valid_for]
     print("\n".join(f"  {line}" for line in (*lines, "load_caches()")))
+    print(f"Before a roll-out, on each host: python {directory / LOADER}")
     variables = [f"{name}={value}" for name, value in valid_for.items() if name.isupper() and "_" in name]
     if variables:
         print(f"Start the process with {' '.join(variables)}, as here.")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from compilewatch.db.cause.after_ready import after_ready_texts
+from compilewatch.db.cause.caches import lookup_texts
 from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
 from compilewatch.db.cause.memory_change import held_texts
 from compilewatch.db.cause.notes import cache_texts, compiled_texts, rank_texts, trial_notes, utilization_text
@@ -135,6 +136,7 @@ def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
             (name, f"{event.count} x {event.location or MISSING}: {event.reason}") for name, event in events
         ]
         facts += after_ready_texts(compiler.after_ready) if compiler.after_ready else []
+        facts += lookup_texts(compiler.cache_keys) if compiler.cache_keys else []
     if trial.stream is not None:
         facts += stream_texts(trial.stream)
         facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]

@@ -5,6 +5,9 @@ Before anything is compiled, and with the threads and the matmul precision set t
     from load_caches import load_caches
     load_caches()
 
+Before a roll-out, on each host: `python load_caches.py [DEVICE]` says what of the host differs, and exits
+with 1 where anything does.
+
 `caches.zip` holds compiled code: trust this directory as you trust code.
 """
 
@@ -15,6 +18,8 @@ import io
 import json
 import os
 import platform
+import subprocess
+import sys
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -38,15 +43,9 @@ def load_caches(directory: Path = Path(__file__).parent, device: str | None = No
     compiles as without them.
     """
     content, valid_for = _read(directory)
-    here = surroundings(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
-    wanted = sorted({**dict.fromkeys(here, "none"), **valid_for}.items())
-    others = {name: value for name, value in wanted if value != here.get(name, "none")}
-    if others:
-        named = [f"{name} {value} (here {here.get(name, 'none')})" for name, value in others.items()]
-        settings = [setting(name, value) for name, value in others.items()]
-        steps = [step for step in settings if step is not None]
-        way_out = "run precompile.py here" if len(steps) < len(settings) else f"{' and '.join(steps)} first"
-        raise CacheRefusedError(f"These caches are for {', '.join(named)}: {way_out}.")
+    refusal = _refusal(valid_for, surroundings(device or _device()))
+    if refusal is not None:
+        raise CacheRefusedError(refusal)
     load = getattr(torch.compiler, "load_cache_artifacts", None)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if load is None or load(archive.read(ARTIFACTS)) is None:
@@ -58,6 +57,35 @@ def load_caches(directory: Path = Path(__file__).parent, device: str | None = No
             if name.startswith(LIBRARIES) and not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(archive.read(name))
+
+
+def check(directory: Path = Path(__file__).parent, device: str | None = None) -> str | None:
+    """What of this host the caches of `directory` are not for, in one sentence; None where they are for it.
+
+    The threads and the matmul precision are not compared: the program sets them, not the host.
+    """
+    try:
+        valid_for = _read(directory)[1]
+    except CacheRefusedError as error:
+        return str(error)
+    here = surroundings(device or _device())
+    return _refusal(*({k: v for k, v in each.items() if k not in _OF_PROGRAM} for each in (valid_for, here)))
+
+
+def _device() -> str:
+    return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+def _refusal(valid_for: dict[str, str], here: dict[str, str]) -> str | None:
+    wanted = sorted({**dict.fromkeys(here, "none"), **valid_for}.items())
+    others = {name: value for name, value in wanted if value != here.get(name, "none")}
+    if not others:
+        return None
+    named = [f"{name} {value} (here {here.get(name, 'none')})" for name, value in others.items()]
+    settings = [setting(name, value) for name, value in others.items()]
+    steps = [step for step in settings if step is not None]
+    way_out = "run precompile.py here" if len(steps) < len(settings) else f"{' and '.join(steps)} first"
+    return f"These caches are for {', '.join(named)}: {way_out}."
 
 
 def _read(directory: Path) -> tuple[bytes, dict[str, str]]:
@@ -96,6 +124,7 @@ def cache_directory() -> Path:
 
 # They change where something is written, or how fast, and not what is compiled.
 _WITHOUT_EFFECT = ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS", "TRITON_CACHE_DIR")
+_OF_PROGRAM = ("threads", "matmul precision")
 _COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_")
 
 
@@ -112,7 +141,7 @@ def surroundings(device: str) -> dict[str, str]:
     }
     if device == "cpu":
         capability = getattr(torch.backends.cpu, "get_cpu_capability", None)
-        facts |= {"device": "cpu", "threads": torch.get_num_threads()}
+        facts |= {"device": "cpu", "threads": torch.get_num_threads(), "compiler": _compiler()}
         facts["CPU capability"] = None if capability is None else capability()
     else:
         properties = torch.cuda.get_device_properties(torch.device(device))
@@ -136,8 +165,26 @@ def setting(name: str, value: str) -> str | None:
     return None
 
 
+def _compiler() -> str | None:
+    """The C++ compiler that Inductor calls, with its version; None where it finds none."""
+    try:
+        from torch._inductor.cpp_builder import get_cpp_compiler
+
+        command = [str(get_cpp_compiler()), "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except Exception:  # noqa: BLE001 - torch raises one of its own where there is no compiler
+        return None
+    return said.stdout.partition("\n")[0] or None
+
+
 def _installed(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+if __name__ == "__main__":
+    differs = check(device=sys.argv[1] if sys.argv[1:] else None)
+    print(f"{platform.node()}: {differs or 'these caches are for this host.'}")  # noqa: T201
+    sys.exit(int(differs is not None))

@@ -173,7 +173,7 @@ def test_production_stands_beside_the_benchmark(store: Store, tmp_path: Path) ->
     with open_database(store(make_history(workloads=("bert",), strategies=("eager", "default")))) as database:
         assert import_paths(database, [folder]).new == 4
     page = opened(Link(page=Page.COLD_START))
-    benchmark, production = (table.value for table in page.dataframe)
+    benchmark, production, hosts = (table.value for table in page.dataframe)
     assert set(benchmark["workload"]) == {"bert"}
     # The newest of two executions: 16 s to the first step, 6 of them compiling, in two processes.
     (row,) = production.to_dict("records")

@@ -1,4 +1,6 @@
-"""`compilewatch warm-up`: a script that calls what a job compiled while requests waited."""
+"""`compilewatch warm-up` and `caches`: what a recorded job compiled while requests waited, and where its
+caches missed.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,17 @@ from typing import Annotated
 import typer
 
 from compilewatch.db.cause.after_ready import warm_up_script
+from compilewatch.db.cause.caches import host_texts, hosts_of
 from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.case_parts import newest_job_caches
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_record, trials_frame
 from compilewatch.db.records.identity import JOB_SOURCE
 from compilewatch.db.units import plural
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, database_of, settings_of
+
+_MOST_HOSTS = 1_000
 
 
 def warm_up(
@@ -54,4 +60,24 @@ def warm_up(
             f"See compilewatch show {trials[-1].trial_id}.",
         )
     typer.echo(script, nl=False)
+    return 0
+
+
+def caches(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The name of a recorded job.")],
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """What the caches of each host had for its newest run of a job, and by what hosts differ.
+    Example: compilewatch caches ranker-serve
+    """
+    with database_of(settings_of(config, db), migrate=False) as database:
+        require_stored(database, Filters(workloads=(job,)))
+        hosts = hosts_of(newest_job_caches(database, _MOST_HOSTS, job).get(job, ()))
+    if not hosts:
+        raise NotFoundError(
+            f"{job} is no recorded job that asked the compiler's caches.",
+            f"Run `python -m compilewatch.record --name {job} -- PROGRAM.py` and import its folder.",
+        )
+    typer.echo("\n".join(host_texts(hosts)))
     return 0
