@@ -85,7 +85,7 @@ _UNSET = frozenset({"None", "False", "0", "", "[]", "{}", "()"})
 _HASHED = frozenset({"torch_version", "aot_config"})
 _MOST_LOOKUPS = 1_000
 _COMPILE_ID = re.compile(r"!?(?:\d+/)?(\d+/\d+)")
-# Of regions that torch times, what is compiling: those in which db/interchange/traces/compile_log.py sees a
+# Of regions that torch times, what is compiling: those in which db/interchange/sources/compile_log.py sees a
 # phase.
 _COMPILING = re.compile(
     "compile|cudagraph|isa_probe|precompiled_header|autotun|all_configs|coordinate_desc", re.I
@@ -431,7 +431,7 @@ class Recorder:
         return self._called.get((compile_id or "").partition("/")[0], "a function")[:_TEXT]
 
     def _follow(self, event: Mapping[str, Any], compile_id: str | None) -> None:
-        """Regions that lie in one another are one compilation, as in db/interchange/traces/after_ready.py."""
+        """Regions that lie in one another are one compilation, as in db/interchange/sources/after_ready.py."""
         if compile_id is None and None not in self._open and self._open:
             return  # work of a thread that helps the compilation which is open
         name, at_ns = event["name"], int(event["ts"] * 1_000)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compilewatch.dashboard.api import comparisons, queries, recorded, run_requests, stored
+from compilewatch.dashboard.api import comparisons, jobs, queries, recorded, run_requests, stored
 from compilewatch.dashboard.api.queries import Query, Values
 from compilewatch.dashboard.api.representation import Answer
 from compilewatch.dashboard.api.stored import Listing
@@ -146,6 +146,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Run requests, newest first, with why nobody takes one that waits",
         queries.RequestsQuery,
         freshness=run_requests.freshness,
+    ),
+    _listing(
+        jobs.JOBS,
+        "Processes of running jobs, as they said last how they are",
+        queries.ReportsQuery,
+        freshness=jobs.freshness,
     ),
     _listing(
         recorded.ANNOTATIONS,

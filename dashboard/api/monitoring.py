@@ -1,12 +1,15 @@
-"""`/healthz` and `/metrics`: is the database there, how old are results, what waits, what is silent."""
+"""`/healthz` and `/metrics`: is the database there, how old are results, what waits, what is silent, what
+compiles in running jobs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,8 +21,10 @@ from compilewatch.db.cells import rows_of
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries import facets
+from compilewatch.db.records.hosts import JobState
 from compilewatch.db.service.fleet import has_queue, queue_lengths
 from compilewatch.db.service.hosts import HEALTHS
+from compilewatch.db.service.jobs import shown_jobs
 from compilewatch.db.service.requests import requests_by_state
 from compilewatch.db.service.schedules import schedule_watches, silent_schedules
 
@@ -36,7 +41,24 @@ _EXPLAINED = {
     "spool_bytes": "What they take up.",
     "database_errors": "How often the database failed a host's service since that was started.",
     "host_age_seconds": "Since a host's service or worker last said how it is.",
+    "job_compiling_seconds": "For how long a process of a job has been compiling; 0 while it is not.",
+    "job_age_seconds": "Since a process of a job last said how it is.",
+    "job_compiles_after_ready": "What a process of a job compiled after it was ready.",
+    "job_compile_after_ready_seconds": "How long that took.",
+    "job_cache_hits": "Graphs that the compiler's caches had.",
+    "job_cache_misses": "Graphs that they had not.",
+    "job_cache_bypasses": "Graphs that they cannot hold.",
+    "job_events_dropped": "Events of a job that nobody took in time; its file has them.",
 }
+_COUNTERS: Mapping[str, Callable[[JobState], float]] = {
+    "job_compiles_after_ready": lambda job: job.compiles_after_ready,
+    "job_compile_after_ready_seconds": lambda job: job.cost_after_ready_ns / 1e9,
+    "job_cache_hits": lambda job: job.cache_hits,
+    "job_cache_misses": lambda job: job.cache_misses,
+    "job_cache_bypasses": lambda job: job.cache_bypasses,
+    "job_events_dropped": lambda job: job.dropped,
+}
+"""Of each process of a job that was heard of lately; one that is started again counts anew."""
 Samples = Sequence[tuple[Mapping[str, str], float]]
 """Labels and value of each sample of a gauge."""
 
@@ -62,7 +84,7 @@ def metrics(_: Request) -> Response:
 class _Gauges(Collector):
     """What is so at this moment."""
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         try:
             gauges = dict(_gauges(reader(), datetime.now(UTC)))
             reachable = 1
@@ -73,9 +95,11 @@ class _Gauges(Collector):
             "database_reachable": [({}, reachable)],
         }
         for name, samples in (about | gauges).items():
-            gauge = GaugeMetricFamily(f"compilewatch_{name}", _EXPLAINED[name])
+            family = CounterMetricFamily if name in _COUNTERS else GaugeMetricFamily
+            gauge = family(f"compilewatch_{name}", _EXPLAINED[name])
             for labels, value in samples:
-                gauge.add_sample(gauge.name, dict(labels), value)
+                suffix = "_total" if name in _COUNTERS else ""
+                gauge.add_sample(gauge.name + suffix, dict(labels), value)
             yield gauge
 
 
@@ -108,3 +132,26 @@ def _gauges(database: Database, now: datetime) -> Iterator[tuple[str, Samples]]:
         yield name, [({"host": each.host}, getattr(each, name)) for each in healths]
     ages = [({"host": each.host}, (now - each.seen_at).total_seconds()) for each in healths]
     yield "host_age_seconds", ages
+    yield from _of_jobs(shown_jobs(database, now), now)
+
+
+def _of_jobs(jobs: Sequence[JobState], now: datetime) -> Iterator[tuple[str, Samples]]:
+    labels = [
+        {
+            "job": each.job,
+            "host": each.host,
+            "rank": "" if each.rank is None else str(each.rank),
+            "process": each.process[:8],
+        }
+        for each in jobs
+    ]
+
+    def compiling_s(job: JobState) -> float:
+        since = job.compiling_since if job.is_live(now) else None
+        return 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+    yield "job_compiling_seconds", [(of, compiling_s(job)) for of, job in zip(labels, jobs, strict=True)]
+    ages = [(now - job.seen_at).total_seconds() for job in jobs]
+    yield "job_age_seconds", list(zip(labels, ages, strict=True))
+    for name, value in _COUNTERS.items():
+        yield name, [(of, value(job)) for of, job in zip(labels, jobs, strict=True)]

@@ -9,10 +9,12 @@ from typing import Any
 from compilewatch import __version__
 from compilewatch.dashboard.api.annotations import AnnotationSpec
 from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from compilewatch.dashboard.api.jobs import JobAnswer
 from compilewatch.dashboard.api.representation import object_schema
 from compilewatch.dashboard.api.run_requests import RequestAnswer
 from compilewatch.dashboard.links.values import Text
 from compilewatch.db.engine.session import Database
+from compilewatch.db.records.hosts import JobReport
 from compilewatch.db.records.people import Annotation
 from compilewatch.db.records.requests import RequestSpec
 
@@ -44,16 +46,21 @@ def document(database: Database, base_path: str = "") -> dict[str, Any]:
     schemas["RequestSpec"] = _hoisted(RequestSpec.model_json_schema(), schemas)
     schemas["annotation"] = _hoisted(Annotation.model_json_schema(mode="serialization"), schemas)
     schemas["AnnotationSpec"] = _hoisted(AnnotationSpec.model_json_schema(), schemas)
+    schemas["job"] = _hoisted(JobAnswer.model_json_schema(mode="serialization"), schemas)
+    schemas["JobReport"] = _hoisted(JobReport.model_json_schema(), schemas)
     queues = "Queue a run: what to measure, by names of the measuring host's configuration"
     paths[f"{PREFIX}/requests"]["post"] = _creation("request", queues, "RequestSpec")
     writes = "Write a note at a day or at a build, for every axis of time"
     paths[f"{PREFIX}/annotations"]["post"] = _creation("annotation", writes, "AnnotationSpec", 404)
+    says = "Say how a process of a running job is"
+    paths[f"{PREFIX}/jobs"]["post"] = _creation("job", says, "JobReport")
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "compilewatch",
             "version": __version__,
-            "description": "Performance history of torch.compile. Run requests and annotations are written. "
+            "description": "Performance history of torch.compile. Run requests, annotations and reports "
+            "of running jobs are written. "
             "Times are integer or fractional nanoseconds, memory bytes, moments RFC 3339 in UTC; null means "
             "not measured, never 0.",
         },

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from compilewatch.dashboard.api import openapi, run_requests
+from compilewatch.dashboard.api import jobs, openapi, run_requests
 from compilewatch.dashboard.api.annotations import create as create_annotation
 from compilewatch.dashboard.api.badge import badge, tally_badge
 from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
@@ -97,7 +97,7 @@ def _api(base_path: str) -> Mount:
     return _Below(PREFIX, app)
 
 
-_CREATE = {"/requests": run_requests.create, "/annotations": create_annotation}
+_CREATE = {"/requests": run_requests.create, "/annotations": create_annotation, "/jobs": jobs.create}
 
 
 def _route(endpoint: Endpoint) -> Route:

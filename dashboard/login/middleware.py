@@ -36,7 +36,11 @@ _TOKEN_SCOPES = (
     ("/metrics", TokenScope.METRICS),
     ("/report/", TokenScope.REPORTS),
 )
-_WRITING_SCOPES = (("/api/v1/annotations", TokenScope.ANNOTATIONS), ("/api/", TokenScope.REQUESTS))
+_WRITING_SCOPES = (
+    ("/api/v1/annotations", TokenScope.ANNOTATIONS),
+    ("/api/v1/jobs", TokenScope.JOBS),
+    ("/api/", TokenScope.REQUESTS),
+)
 # Each is looked up in the database for somebody who may be anybody.
 WRONG_TOKENS_AT_ONCE = 20
 WRONG_TOKENS_PER_S = 1.0

@@ -20,7 +20,7 @@ from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 from compilewatch.db.records.access import Token
-from compilewatch.db.records.hosts import FleetWorker, HostHealth, HostState, Launch
+from compilewatch.db.records.hosts import FleetWorker, HostHealth, HostState, JobState, Launch
 from compilewatch.db.records.people import (
     Annotation,
     IssueScript,
@@ -148,6 +148,7 @@ FLEET_LAUNCH: Table = table_of(
 )
 HOST: Table = table_of("host", HostState, name=KEY)
 HOST_HEALTH: Table = table_of("host_health", HostHealth, host=KEY)
+JOB_STATE: Table = table_of("job_state", JobState, process=KEY, job={"index": True})
 SCHEDULE: Table = table_of("schedule", Schedule, name=KEY)
 SCHEDULE_WATCH: Table = table_of("schedule_watch", ScheduleWatch, schedule=_SCHEDULE)
 RUN_REQUEST: Table = table_of("run_request", RunRequest, request_id=KEY)

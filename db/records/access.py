@@ -176,13 +176,14 @@ TokenName = Annotated[
 
 
 class Scope(StrEnum):
-    """What a token opens; `requests` and `annotations` write, each nothing but what it is called."""
+    """What a token opens; `requests`, `annotations` and `jobs` write, each nothing but what it is called."""
 
     API = "api"
     METRICS = "metrics"
     REPORTS = "reports"
     REQUESTS = "requests"
     ANNOTATIONS = "annotations"
+    JOBS = "jobs"
 
 
 class Token(Closed):

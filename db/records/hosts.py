@@ -1,11 +1,14 @@
-"""Measuring hosts as their services and workers describe them."""
+"""Measuring hosts as their services and workers describe them, and running jobs as they do themselves."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
+from typing import Annotated
 
-from compilewatch.db.records.fields import Bytes, Count, Finite, Record, UtcDatetime
+from pydantic import Field
+
+from compilewatch.db.records.fields import Bytes, Count, Finite, Key, Name, Record, UtcDatetime
 
 SILENT_AFTER = timedelta(minutes=5)
 """A service that lives says so every few seconds; one that was silent for longer is down or cut off."""
@@ -112,3 +115,71 @@ class Launch(Record):
         if now >= self.worker_due_at:
             return LaunchState.NO_WORKER
         return LaunchState.RUNNING if self.ended_at is None else LaunchState.PENDING
+
+
+class JobEvent(Record):
+    """Something that a job compiled while requests waited."""
+
+    number: Count
+    """Counted from 1 in its process."""
+    began_ns: Count
+    """When it began, in nanoseconds since 1970 by the clock of its host."""
+    cost_ns: Count
+    """How long it took, in nanoseconds."""
+    what: Name | None = None
+    """Function and place, or the Triton kernel; null where torch does not tell."""
+    reason: Key | None = None
+    """The guard that failed; null for the first of a function."""
+    request: Key | None = None
+    """What the job called the request that waited; null where it did not."""
+
+
+class JobReport(Record):
+    """What a process of a running job says of itself: all so far, so that saying it twice changes nothing."""
+
+    process: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """The id of its recording."""
+    sequence: Count
+    """Grows with each report."""
+    job: Name
+    host: Name
+    launch: Key = ""
+    """Equal for the ranks of one launch."""
+    rank: Count | None = None
+    ready: bool = False
+    ended: bool = False
+    """Whether the process, or its recording, has come to an end."""
+    steps: Count = 0
+    compiling: Name | None = None
+    """The function that is compiled now; null where nothing is."""
+    compiling_ns: Count | None = None
+    """For how long so far, in nanoseconds; null where nothing is."""
+    since_step_ns: Count | None = None
+    """How long ago its last step ended, in nanoseconds; null before the first."""
+    compiles_after_ready: Count = 0
+    cost_after_ready_ns: Count = 0
+    """Time of them, in nanoseconds."""
+    cache_hits: Count = 0
+    """Graphs that a cache had."""
+    cache_misses: Count = 0
+    cache_bypasses: Count = 0
+    dropped: Count = 0
+    """Events that were never sent, since nobody took them in time; the file has them."""
+    events: Annotated[tuple[JobEvent, ...], Field(max_length=20)] = ()
+    """The newest compilations after ready."""
+
+
+class JobState(JobReport):
+    """The newest report of a process, by the clock of who received it."""
+
+    seen_at: UtcDatetime
+    compiling_since: UtcDatetime | None = None
+    stepped_at: UtcDatetime | None = None
+    compiled_at: UtcDatetime | None = None
+    """When its first compilation after ready was heard of."""
+    told_at: UtcDatetime | None = None
+    """When people were told of them."""
+
+    def is_live(self, now: UtcDatetime) -> bool:
+        """Whether it runs, as far as anybody knows."""
+        return not self.ended and now - self.seen_at <= SILENT_AFTER

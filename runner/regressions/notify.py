@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from compilewatch.db.cause.running_jobs import compiled_lines, compiled_sentence
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.recorded_regressions import (
@@ -26,6 +27,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
 )
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.causes import recorded_explanations
+from compilewatch.db.records.hosts import JobState
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people import NotificationState
 from compilewatch.db.records.requests import Schedule, ScheduleWatch
@@ -184,6 +186,38 @@ def send(
     raise AssertionError("settings.attempts is at least one")
 
 
+# That a job compiles while requests wait, on every channel, tried as any other.
+
+COMPILED_SCHEMA = "compilewatch.compiled/1"
+
+
+def compiled_message(job: Sequence[JobState], base_url: str | None) -> Message:
+    """On how many hosts the job compiled after it was ready, what, and where to look."""
+    name = job[0].job
+    compiled = {each.process: each.compiles_after_ready for each in job if each.compiles_after_ready}
+    return Message(
+        message_id=identity({"job": name, "compiled": compiled}),
+        title=f"{name} {compiled_sentence(job)}",
+        lines=(
+            *compiled_lines(job),
+            f"Once its recording is imported, `compilewatch warm-up {name}` writes the missing warm-up.",
+        ),
+        link=address(base_url, "/runs"),
+        schema=COMPILED_SCHEMA,
+    )
+
+
+def notify_compiled(
+    job: Sequence[JobState],
+    channels: Sequence[ChannelSettings],
+    settings: NotifySettings,
+    *,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Send it on every channel; one that fails keeps no other from being tried."""
+    _tell(compiled_message(job, settings.base_url), channels, settings, pause)
+
+
 # The message that a schedule has produced nothing for its period, on every channel, tried as any other.
 
 SCHEMA = "compilewatch.silence/1"
@@ -214,7 +248,15 @@ def notify_silence(
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
     """Send it on every channel; one that fails keeps no other from being tried."""
-    message = silence_message(watch, schedule, settings.base_url)
+    _tell(silence_message(watch, schedule, settings.base_url), channels, settings, pause)
+
+
+def _tell(
+    message: Message,
+    channels: Sequence[ChannelSettings],
+    settings: NotifySettings,
+    pause: Callable[[float], object],
+) -> None:
     for channel in channels:
         _, problem = send(channel, message, settings, pause)
         if problem is not None:

@@ -12,11 +12,13 @@ from threading import Event, Thread
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from compilewatch.db.cause.running_jobs import compiled_sentence
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
-from compilewatch.db.records.hosts import HostHealth
+from compilewatch.db.records.hosts import HostHealth, JobState
 from compilewatch.db.records.requests import RunRequest, Schedule, ScheduleSpec, ScheduleWatch
 from compilewatch.db.service.hosts import HEALTHS
+from compilewatch.db.service.jobs import claim_compiled
 from compilewatch.db.service.requests import take_request
 from compilewatch.db.service.schedules import (
     SCHEDULES,
@@ -71,6 +73,7 @@ class Service:
         *,
         judge: Callable[[Plan], None] = lambda _plan: None,
         notify_silence: _Notify = lambda _watch, _schedule: None,
+        notify_compiled: Callable[[list[JobState]], None] = lambda _job: None,
         try_releases: Callable[[Callable[[], bool]], object] = lambda _should_stop: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -84,6 +87,7 @@ class Service:
         self._outage = Outage()
         configured = configured_schedules(settings)
         self._spool = Spool(settings.data_dir / "spool")
+        self._notify_compiled = notify_compiled
         self._silence = Silence(database, configured, notify_silence)
         self._timetable = Timetable(
             database,
@@ -160,6 +164,9 @@ class Service:
         )
         HEALTHS.put(self._database, health)
         self._silence.check(now)
+        for job in claim_compiled(self._database, now):
+            _LOG.warning("%s %s.", job[0].job, compiled_sentence(job))
+            self._notify_compiled(job)
 
     def _take_and_serve(self, serving: Serving, stop: Event) -> None:
         patience = self._outage.patience()

@@ -12,7 +12,15 @@ from compilewatch.db.engine.tables import FLEET_WORKER
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.access import Scope, Token, secret_hash
-from compilewatch.db.records.hosts import FleetWorker, HostDevice, HostHealth, HostState, Launch
+from compilewatch.db.records.hosts import (
+    FleetWorker,
+    HostDevice,
+    HostHealth,
+    HostState,
+    JobEvent,
+    JobReport,
+    Launch,
+)
 from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people import Annotation, IssueScript, Report, ScriptRun, TriageState
 from compilewatch.db.records.requests import (
@@ -26,6 +34,7 @@ from compilewatch.db.records.requests import (
 from compilewatch.db.service.annotations import ANNOTATIONS
 from compilewatch.db.service.fleet import claim_launch, end_launch
 from compilewatch.db.service.hosts import HEALTHS, save_host
+from compilewatch.db.service.jobs import claim_compiled, save_report
 from compilewatch.db.service.recording import claim_notifications, record_comparison, triage
 from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.reports import REPORTS, store_view
@@ -117,6 +126,24 @@ def _serve(database: Database) -> None:
     )
     health = HostHealth(host=HOST, seen_at=START, spool_trials=2, spool_bytes=4096, database_errors=1)
     HEALTHS.put(database, health)
+    event = JobEvent(number=1, began_ns=1, cost_ns=2_000_000_000, what="forward (serve.py:6)", reason="size")
+    report = JobReport(
+        process="0" * 32,
+        sequence=3,
+        job="ranker-serve",
+        host=HOST,
+        rank=0,
+        ready=True,
+        steps=12,
+        compiling="forward (serve.py:6)",
+        compiling_ns=1_000_000,
+        since_step_ns=2_000_000,
+        compiles_after_ready=1,
+        cost_after_ready_ns=2_000_000_000,
+        events=(event,),
+    )
+    assert save_report(database, report, START)
+    assert claim_compiled(database, START + timedelta(minutes=2))
     launch = Launch(
         launch_id="launch-1",
         queue="nvidia-h200",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.runs.fleet import fleet, liveness
+from compilewatch.dashboard.pages.runs.jobs import running_jobs
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.parts import (
     Empty,
@@ -57,6 +58,7 @@ from compilewatch.db.service import requests as run_requests
 from compilewatch.db.service import schedules
 from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.service.hosts import HOSTS, unserved
+from compilewatch.db.service.jobs import shown_jobs
 from compilewatch.db.service.regressions import RegressionState
 from compilewatch.db.verdicts.noise_floors import floor_text
 
@@ -154,6 +156,7 @@ def page(link: Link) -> PageContent:
     return PageContent(
         (
             *_running([] if rows.empty else row_dicts(rows[rows["running"]])),
+            *running_jobs(shown_jobs(database, now), now),
             *_every_run(rows),
             *_machines(tuple(host_words(each, now) for each in HOSTS.all(database))),
             *_queue(),

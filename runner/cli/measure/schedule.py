@@ -16,6 +16,7 @@ from rich.table import Table
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import one_line
+from compilewatch.db.records.hosts import JobState
 from compilewatch.db.records.requests import Firing, Schedule, ScheduleWatch
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.db.service.schedules import (
@@ -78,6 +79,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             measures,
             judge=lambda plan: _judge(plan, database, settings),
             notify_silence=lambda watch, schedule: _notify_silence(watch, schedule, settings),
+            notify_compiled=lambda job: _notify_compiled(job, settings),
             try_releases=_Releases(database, settings).try_new,
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
@@ -177,6 +179,14 @@ def _notify_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings
 
     arguments = (watch, schedule, settings.channel, settings.notify)
     Thread(target=notify_silence, args=arguments, name="telling", daemon=True).start()
+
+
+def _notify_compiled(job: list[JobState], settings: Settings) -> None:
+    """As of silence: in a thread of its own."""
+    from compilewatch.runner.regressions.notify import notify_compiled
+
+    arguments = (job, settings.channel, settings.notify)
+    Thread(target=notify_compiled, args=arguments, name="telling", daemon=True).start()
 
 
 class _Releases:

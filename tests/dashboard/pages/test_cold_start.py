@@ -179,3 +179,5 @@ def test_production_stands_beside_the_benchmark(store: Store, tmp_path: Path) ->
     (row,) = production.to_dict("records")
     assert (row["workload"], row["machine"], row["processes"]) == ("ranker", "gpu-box-3", 2)
     assert (row["first"], row["cost"]) == (16.0, 6.0)
+    (host,) = hosts.to_dict("records")
+    assert (host["workload"], host["host"], host["processes"]) == ("ranker", "gpu-box-3", 2)
