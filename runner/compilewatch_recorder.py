@@ -431,7 +431,7 @@ class Recorder:
         return self._called.get((compile_id or "").partition("/")[0], "a function")[:_TEXT]
 
     def _follow(self, event: Mapping[str, Any], compile_id: str | None) -> None:
-        """Regions that lie in one another are one compilation, as in db/interchange/sources/after_ready.py."""
+        """Regions in one another are one compilation, as in db/interchange/sources/after_ready.py."""
         if compile_id is None and None not in self._open and self._open:
             return  # work of a thread that helps the compilation which is open
         name, at_ns = event["name"], int(event["ts"] * 1_000)
