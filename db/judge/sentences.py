@@ -205,20 +205,25 @@ def tallied(tally: Tally) -> str:
     return counted if tally.metric is None else f"{METRICS[tally.metric].word} {counted}"
 
 
+def moved_in(tally: Tally, metric: Metric) -> str:
+    """The cases that moved in `metric`: "2 slower, 1 faster" in latency, "1 worse" in another; empty where
+    none did.
+    """
+    worse, better = ("slower", "faster") if metric is Metric.LATENCY else ("worse", "better")
+    ways = ((tally.slower_by.get(metric, 0), worse), (tally.faster_by.get(metric, 0), better))
+    return ", ".join(f"{units.count(number)} {word}" for number, word in ways if number)
+
+
 def besides(tally: Tally) -> str:
     """The cases that moved in other metrics than that of the tally, by metric: "speedup 1 worse; compile cost
     2 worse, 1 better"; empty where none did.
     """
     moved = {
-        metric: ((tally.slower_by.get(metric, 0), "worse"), (tally.faster_by.get(metric, 0), "better"))
+        metric: moved_in(tally, metric)
         for metric in dict.fromkeys((*Metric, *tally.slower_by, *tally.faster_by))
         if metric != tally.metric
     }
-    return "; ".join(
-        f"{METRICS[metric].word} {', '.join(f'{units.count(n)} {word}' for n, word in ways if n)}"
-        for metric, ways in moved.items()
-        if any(n for n, _ in ways)
-    )
+    return "; ".join(f"{METRICS[metric].word} {words}" for metric, words in moved.items() if words)
 
 
 def worse_besides(tally: Tally) -> str:

@@ -13,7 +13,6 @@ from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.engine.tables import FLEET_WORKER
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
-from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.hosts import FleetWorker, HostDevice, HostState, Launch
 from compilewatch.db.records.people import TriageState
@@ -34,6 +33,7 @@ from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import end_request, new_request, save_request, take_request
 from compilewatch.db.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from compilewatch.db.store.trials import end_run, save_trials, start_run
+from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 
@@ -130,14 +130,12 @@ def _announce(database: Database, now: datetime) -> None:
 
 def _regressions(database: Database, now: datetime) -> None:
     trials = trials_frame(database)
-    sides = [
-        Selection(name=f"torch={torch}", build_ids=(build,))
-        for torch, build in trials.loc[trials["machine"] == "gpu-box-3", ["torch", "build_id"]]
-        .drop_duplicates()
-        .itertuples(index=False)
-        if torch in {"2.12.1", "2.13.0"}
-    ]
-    record_comparison(database, compare_builds(trials, *sides), at=now - timedelta(hours=5))
+    on_gpu = trials[trials["machine"] == "gpu-box-3"]
+    base, head = (
+        Selection(name=torch, build_ids=tuple(on_gpu.loc[on_gpu["torch"] == torch, "build_id"].unique()))
+        for torch in ("2.12.1", "2.13.0")
+    )
+    record_comparison(database, compare(database, base, head), at=now - timedelta(hours=5))
     said = (
         (
             TriageState.ACKNOWLEDGED,

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
-from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.hosts import HostDevice, HostState
@@ -23,6 +22,7 @@ from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.service.requests import new_request, save_request
 from compilewatch.db.service.schedules import save_schedule
 from compilewatch.db.store.trials import save_trials, start_run
+from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, START, make_build, make_history, make_machine
 
 FOREIGN = "http://evil.example"
@@ -64,7 +64,7 @@ def fill(url: str) -> None:
         base, head = (
             Selection(name=build, build_ids=(build,)) for build in list(found["build_id"].unique())[-2:]
         )
-        record_comparison(database, compare_builds(found, base, head), at=START)
+        record_comparison(database, compare(database, base, head), at=START)
         for number, each in enumerate(standing_regressions(database)):
             event = TriageEvent(
                 state=TriageState.ACKNOWLEDGED,

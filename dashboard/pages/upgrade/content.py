@@ -38,8 +38,10 @@ from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.dashboard.verdicts.tables import SIDES, TRIALS
 from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import SourceChange
+from compilewatch.db.columns.metrics import ASKED_METRICS, MEASURED_METRICS, METRICS
 from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.sentences import moved_in
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.queries.causes import Case
 from compilewatch.db.service.regressions import RegressionState
@@ -130,6 +132,19 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *_code(comparison, labels, beside.code),
         ),
     )
+
+
+@cached
+def metric_words(link: Link) -> dict[str, str]:
+    """The metrics that may be chosen, by key: name, and how many cases moved in it, as the page would count
+    them. Raises VerdictError.
+    """
+    comparison, _, _ = _comparison(link)
+    tally = comparison.tally_of(verdict_metric(link))
+    return {
+        metric.value: METRICS[metric].name + (f": {moved}" if (moved := moved_in(tally, metric)) else "")
+        for metric in (*MEASURED_METRICS, *ASKED_METRICS)
+    }
 
 
 @cached

@@ -16,10 +16,9 @@ from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.glossary import explained
 from compilewatch.dashboard.verdicts.pair import with_builds
-from compilewatch.db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, METRICS
+from compilewatch.db.columns.metrics import FIRST_METRICS, METRICS
 from compilewatch.db.judge.compare.sides import VerdictError
 
-_METRICS = {metric.value: METRICS[metric].name for metric in (*MEASURED_METRICS, *ASKED_METRICS)}
 _TOP = ("verdict", "tally", "recorded", "not-filed")
 
 
@@ -76,7 +75,11 @@ def _top(page: PageContent, link: Link) -> None:
 
 def _metric(link: Link) -> None:
     device = read_machines().set_index("machine_id")["device"].get(link.machine)
-    offered = {key: name for key, name in _METRICS.items() if METRICS[key].on_every_device or device != "cpu"}
+    offered = {
+        key: words
+        for key, words in content.metric_words(link).items()
+        if METRICS[key].on_every_device or device != "cpu"
+    }
     value = verdict_metric(link).value
     controls.first_or_more("metric", "Metric", offered, first_=FIRST_METRICS, value=value)
     words, shown = content.groups_of(link)

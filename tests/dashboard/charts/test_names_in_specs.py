@@ -11,10 +11,10 @@ import pytest
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.sides import Selection
-from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.service.recording import record_comparison
+from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened
 
@@ -65,7 +65,7 @@ def url(store_once: Store) -> str:
         frame = trials_frame(database)
         runs = list(dict.fromkeys(frame["run_id"]))
         base, head = (Selection(name=NAME, run_ids=(run,)) for run in (runs[0], runs[-1]))
-        record_comparison(database, compare_builds(frame, base, head), at=START)
+        record_comparison(database, compare(database, base, head), at=START)
     return url
 
 

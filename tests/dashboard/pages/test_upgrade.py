@@ -118,6 +118,22 @@ def test_pills_count_what_the_tally_counts_and_choose_what_stands_below(upgrade:
     assert not [each for each in test.dataframe if each.key == "upgrade-cases"]
 
 
+def test_the_button_of_a_metric_says_how_many_moved_as_the_page_of_that_metric_counts_them(
+    upgrade: OpenPage,
+) -> None:
+    (buttons,) = (
+        each for each in upgrade(Link(page=Page.UPGRADE)).get("button_group") if each.label == "Metric"
+    )
+    moved = {name: tally for name, _, tally in (each.partition(": ") for each in buttons.options)}
+    assert (moved["Latency"], moved["Speedup"]) == ("1 slower", "1 worse")
+    assert moved["Peak memory"] == ""
+    for metric, tally in (("speedup", "1 worse"), ("peak_memory", "")):
+        test = upgrade(Link(page=Page.UPGRADE, metric=metric))
+        (pills,) = (each for each in test.get("button_group") if each.label == "Cases")
+        of_this_metric = f"Worse in {metric.replace('_', ' ')} {tally.partition(' ')[0] or 0}"
+        assert of_this_metric in pills.options
+
+
 def test_a_model_with_several_cases_is_one_row_until_it_is_chosen(upgrade: OpenPage) -> None:
     unchosen = _points(upgrade(Link(page=Page.UPGRADE, group=("unchanged",))))
     assert [row["cases"] for row in unchosen.values() if row["workload"] == "bert-base"] == [2]

@@ -9,11 +9,9 @@ import pytest
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.read.versions import REFRESH_THROTTLE, drawn_version
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.judge.compare.upgrade import compare_builds
-from compilewatch.db.queries.selection import Filters
-from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_history, make_machine
 from tests.dashboard.conftest import opened, texts
@@ -39,7 +37,7 @@ def save_a_night(database: Database) -> None:
     )
     save_trials(database, [*known, *beside])
     base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.13.0", NEW_TORCH))
-    record_comparison(database, compare_builds(trials_frame(database, Filters()), base, head), at=START)
+    record_comparison(database, compare(database, base, head), at=START)
 
 
 @pytest.fixture

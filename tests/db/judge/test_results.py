@@ -12,7 +12,7 @@ from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.compare.whole import headline, sentences
 from compilewatch.db.judge.decide import group_of_several
 from compilewatch.db.judge.results import ChangeEvent, Comparison
-from compilewatch.db.judge.sentences import besides, other_metrics, tallied
+from compilewatch.db.judge.sentences import besides, moved_in, other_metrics, tallied
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
@@ -68,6 +68,9 @@ def test_a_tally_counts_the_metric_that_it_is_of():
     assert comparison.tally.faster == 0
     assert comparison.tally_of(Metric.COMPILE_COST).faster == 1
     assert "compile cost 1 better" in besides(comparison.tally)
+    in_words = [moved_in(comparison.tally, each) for each in (Metric.LATENCY, Metric.COMPILE_COST)]
+    assert in_words == ["1 slower", "1 better"]
+    assert moved_in(comparison.tally, Metric.PEAK_MEMORY) == ""
 
 
 def test_what_got_worse_in_another_metric_alone_is_in_the_headline():
