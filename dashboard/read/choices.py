@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,9 +19,13 @@ NEWEST_RUNS = 200
 
 @dataclass(frozen=True)
 class Choices:
-    """Ids to names, in the order in which they are offered; no machine means an empty database."""
+    """Ids to names, in the order in which they are offered; no machine means an empty database.
+
+    `machines` have the device behind the name where it tells machines apart; `machines_with_device` always.
+    """
 
     machines: Mapping[str, str]
+    machines_with_device: Mapping[str, str]
     machine_names: Mapping[str, str]
     builds: Mapping[str, str]
     offered_builds: Sequence[str]
@@ -69,7 +74,7 @@ class Choices:
     @cached_property
     def called(self) -> dict[str, Sequence[tuple[str, str]]]:
         """What people call machines, whole names before short ones."""
-        machines = [*self.machines.items(), *self.machine_names.items()]
+        machines = [*self.machines_with_device.items(), *self.machine_names.items()]
         names = [(name, machine) for machine, name in machines]
         return {"machine": names, "against": names}
 
@@ -78,15 +83,17 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
     """What is offered, with the names of `builds`, as `db.queries.facets.build_rows` returns them."""
     newest = newest_machine(offered.machines)
     names = build_names(builds)
+    with_device = {
+        machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
+    }
     newest_results = {
         machine.machine_id: machine.last_seen_at
         for machine in offered.machines
         if machine.last_seen_at is not None
     }
     return Choices(
-        machines={
-            machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
-        },
+        machines=with_device | _told_apart_by_name(offered),
+        machines_with_device=with_device,
         machine_names={machine.machine_id: machine.name for machine in offered.machines},
         builds=names,
         offered_builds=list(names),
@@ -101,3 +108,14 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
         newest_results=newest_results,
         oldest_run_at=offered.oldest_run_at,
     )
+
+
+def _told_apart_by_name(offered: Offered) -> dict[str, str]:
+    """The names of the machines whose device another one has too, where no other has their name."""
+    devices = Counter(machine.device_name for machine in offered.machines)
+    names = Counter(machine.name for machine in offered.machines)
+    return {
+        machine.machine_id: machine.name
+        for machine in offered.machines
+        if devices[machine.device_name] > 1 and names[machine.name] == 1
+    }

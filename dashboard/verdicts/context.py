@@ -37,7 +37,7 @@ def context_line(link: Link, now: datetime, *, why: str = "", dated: bool = Fals
 def _subject(link: Link, why: str) -> Iterator[str]:
     if link.machine is None:
         return
-    name = read_choices().machines.get(link.machine, link.machine)
+    name = read_choices().machines_with_device.get(link.machine, link.machine)
     yield f"{name}: {why}" if why else name
     if not PAGES[link.page].filtered or link.trial or PAGES[link.page].all_machines:
         return

@@ -64,3 +64,23 @@ def test_an_empty_database_offers_nothing(sqlite_database: Database) -> None:
     found = _choices(sqlite_database)
     assert not any((found.machines, found.builds, found.suites, found.workloads, found.runs))
     assert (found.newest_machine, found.newest_result_at, found.oldest_run_at) == (None, None, None)
+
+
+def test_a_device_stands_behind_the_name_of_a_machine_only_where_it_tells_machines_apart(
+    sqlite_database: Database,
+) -> None:
+    names = ("left", "right", "twin", "twin")
+    cpus = [
+        make_machine(name, device="cpu", device_name="AMD EPYC", threads=threads)
+        for threads, name in enumerate(names, start=1)
+    ]
+    there = [*cpus, make_machine("gpu", device_name="L4")]
+    save_trials(sqlite_database, [make_trial(machine=machine) for machine in there])
+    found = _choices(sqlite_database)
+    twins = ["twin (AMD EPYC)"] * 2
+    assert sorted(found.machines.values()) == ["gpu (L4)", "left", "right", *twins]
+    in_full = ["gpu (L4)", "left (AMD EPYC)", "right (AMD EPYC)", *twins]
+    assert sorted(found.machines_with_device.values()) == in_full
+    assert [name for name, _ in found.called["machine"]][: len(there)] == list(
+        found.machines_with_device.values()
+    )
