@@ -106,10 +106,12 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
 
 
 def _names_below(builds: int) -> alt.Axis:
-    """Names of builds, slanted where they have no room side by side; of many some are left out."""
+    """Names of builds, slanted where they have no room side by side; of many some are left out. On a phone
+    they stand upright: a slanted one reaches to the left, and the legend would be cut at the right.
+    """
     slanted = f"width < {_BUILD_PX * builds}"
     return alt.Axis(
-        labelAngle=alt.ExprRef(expr=f"{slanted} ? -40 : 0"),
+        labelAngle=alt.ExprRef(expr=f"{slanted} ? (width < {style.PHONE_PX} ? -90 : -40) : 0"),
         labelAlign=alt.ExprRef(expr=f"{slanted} ? 'right' : 'center'"),
         labelBaseline=alt.ExprRef(expr=f"{slanted} ? 'middle' : 'top'"),
         labelOverlap=builds > _MOST_BUILD_NAMES,

@@ -98,8 +98,10 @@ def numbers_of(values: pd.Series) -> pd.Series:
 
 
 def scale_of(unit: Unit, values: pd.Series) -> tuple[str, float]:
-    """Name and factor of the unit in which a screen has these raw numbers."""
-    sizes = numbers_of(values).abs()
+    """Name and factor of the unit in which a screen has these raw numbers; no name where there is none."""
+    sizes = numbers_of(values).abs().dropna()
+    if sizes.empty:
+        return "", 1.0
     middle = float(sizes[sizes > 0].median()) if (sizes > 0).any() else np.nan
     return next((scale for scale in reversed(unit.scales) if middle >= scale[1]), unit.scales[0])
 

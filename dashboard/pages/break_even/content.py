@@ -49,8 +49,15 @@ def page(link: Link) -> PageContent:
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
     chosen = choose(options, link.steps, link.restarts) if len(options) > 1 else None
-    no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
-    reasons = dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])
+    # A case that failed is said to have failed, and no more: all else follows from that.
+    failed = {str(case) for case in mine.loc[mine["status"] == "failed", "strategy"]}
+    no_line = [
+        f"{case.workload} with {case.strategy} has no line: {case.reason}"
+        for case in left_out
+        if case.strategy not in failed
+    ]
+    passed = mine[~mine["strategy"].isin(failed)]
+    reasons = dict.fromkeys([*_reasons(passed), *no_line, *map(str, asides(mine))])
     shown = (
         *facts(replace(link, focus=focus)),
         *((plan.headline(link, chosen, focus),) if chosen else ()),

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.break_even import content as break_even
-from compilewatch.dashboard.parts.parts import Chart, PageContent, Table
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Lines, PageContent, Table
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.db.records.trial import Trial
 from compilewatch.runner.cli.app import app as command_line
@@ -43,6 +43,15 @@ def test_a_case_that_never_pays_off_has_its_reason_everywhere(
     capsys.readouterr()
     assert exit_code_of(command_line, ["break-even", "--db", url]) == 0
     assert REASON in capsys.readouterr().out
+
+
+def test_a_case_that_failed_is_listed_once(store: Store) -> None:
+    cases = [("mlp", strategy, 0) for strategy in ("eager", "default")]
+    store(make_history(workloads=("mlp",), builds=("2.13.0",), failures=cases))
+    (left_out,) = (part for part in _page().parts if isinstance(part, Lines) and part.title == LEFT_OUT)
+    assert sorted(left_out.lines) == [
+        f"mlp with {strategy}: failed in all 3 trials (out of memory)" for strategy in ("default", "eager")
+    ]
 
 
 def _page(**link: Any) -> PageContent:

@@ -72,4 +72,5 @@ def test_a_file_has_raw_numbers_with_their_unit_in_the_header() -> None:
 def test_a_word_stands_where_there_is_no_number() -> None:
     assert written("never", UNITS["steps"]) == "never"
     assert written(None, UNITS["ns"]) == "\N{EN DASH}"
-    assert scale_of(UNITS["ns"], pd.Series([None, "word"]))[0] == "ns"
+    assert scale_of(UNITS["ns"], pd.Series([None, "word"]))[0] == "", "nothing to have a unit"
+    assert scale_of(UNITS["change"], pd.Series([0.0]))[0] == "%"
