@@ -47,6 +47,7 @@ from compilewatch.db.engine.tables import (
     DETAIL_PARTS,
     METADATA,
     REGRESSION,
+    RUN,
     RUN_CASE,
     TRIAL,
     TRIAL_DETAIL,
@@ -84,6 +85,7 @@ _RECORDS: dict[Table, type[BaseModel]] = {
     TRIAL: create_model("Names", **{column: _parts(*place)[place[1]] for column, place in _NAMES.items()}),
     TRIAL_DETAIL: DETAIL,
     REGRESSION: create_model("Recorded", document=(Regression, ...)),
+    RUN: create_model("Advised", advice=(dict[str, Any] | None, None)),
     TRIAGE_EVENT: TriageEvent,
 }
 """What is made of the rows of a table, or of those of their columns that are JSON."""
