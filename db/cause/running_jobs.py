@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from compilewatch.db.records.hosts import JobState
 from compilewatch.db.units import count, duration, plural
 
-_SILENT_AFTER = timedelta(minutes=1)
 _NS_PER_S = 1_000_000_000
 _NAMED = 4
 
@@ -106,7 +105,7 @@ def job_rows(states: Sequence[JobState], now: datetime) -> list[dict[str, Any]]:
             "since": _since_ns(each.compiling_since, now) if each.is_live(now) else None,
             "steps": each.steps,
             "compiles": each.compiles_after_ready,
-            "cost": each.cost_after_ready_ns,
+            "cost": each.cost_after_ready_ns or None,
             "newest": newest_text(each),
             "hits": each.cache_hits,
             "misses": each.cache_misses,
@@ -122,16 +121,15 @@ def state_word(state: JobState, now: datetime) -> str:
     """How a process is, by what it said last and when."""
     if state.ended:
         return "ended"
-    silent = now - state.seen_at
-    if silent > _SILENT_AFTER:
-        return f"silent for {duration(silent.total_seconds() * _NS_PER_S)}"
+    if not state.is_live(now):
+        return f"silent for {duration((now - state.seen_at).total_seconds() * _NS_PER_S)}"
     if state.compiling_since is not None:
         return "compiles"
     return "ready" if state.ready else "not ready yet"
 
 
 def _place(state: JobState) -> str:
-    return state.host if state.rank is None else f"Rank {state.rank} on {state.host}"
+    return state.host if state.rank is None else f"rank {state.rank} on {state.host}"
 
 
 def _since_ns(since: datetime | None, now: datetime) -> float | None:

@@ -117,6 +117,10 @@ class Launch(Record):
         return LaunchState.RUNNING if self.ended_at is None else LaunchState.PENDING
 
 
+JOB_SILENT_AFTER = timedelta(minutes=1)
+"""A job that lives says so every five seconds; one that found the dashboard away asks at least as often."""
+
+
 class JobEvent(Record):
     """Something that a job compiled while requests waited."""
 
@@ -182,4 +186,4 @@ class JobState(JobReport):
 
     def is_live(self, now: UtcDatetime) -> bool:
         """Whether it runs, as far as anybody knows."""
-        return not self.ended and now - self.seen_at <= SILENT_AFTER
+        return not self.ended and now - self.seen_at <= JOB_SILENT_AFTER

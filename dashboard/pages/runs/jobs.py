@@ -8,7 +8,7 @@ from datetime import datetime
 import pandas as pd
 
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.parts import Lines, Part, TableColumn, informative
+from compilewatch.dashboard.parts.parts import Part, TableColumn, informative
 from compilewatch.db.cause.running_jobs import compiled_sentence, job_rows, jobs_of, waiting_sentences
 from compilewatch.db.records.hosts import JobState
 
@@ -19,7 +19,7 @@ _JOBS = {
     "rank": TableColumn("Rank", kind="number"),
     **parts.texts({"state": "State", "compiling": "Compiles now"}),
     **parts.quantities("ns", {"since": "For"}),
-    **parts.quantities("count", {"compiles": "After ready"}),
+    **parts.quantities("count", {"compiles": "Compiled after ready"}),
     **parts.quantities("ns", {"cost": "Took"}),
     "newest": TableColumn("Newest compilation after ready", wide=True),
     **parts.hidden(
@@ -50,5 +50,5 @@ def running_jobs(states: Sequence[JobState], now: datetime) -> tuple[Part, ...]:
         if sentence
     ]
     alt = "Processes of running jobs with what they compile now and compiled after they were ready"
-    tables = parts.table(JOBS, alt, rows, informative(_JOBS, rows), title="Jobs in production")
-    return (*tables, *([Lines(tuple(said), key="runs-jobs-said")] if said else []))
+    shown = informative(_JOBS, rows)
+    return parts.table(JOBS, alt, rows, shown, title="Jobs in production", note=" ".join(said))

@@ -274,11 +274,12 @@ def _lookups(trial: Trial) -> tuple[Part, ...]:
     keys = trial.compiler.cache_keys if trial.compiler else None
     if keys is None:
         return ()
+    rows = pd.DataFrame(lookup_rows(keys))
     return parts.table(
         "trial-lookups",
         "Lookups in the compiler's caches with answer, seconds and key",
-        pd.DataFrame(lookup_rows(keys)),
-        _LOOKUP,
+        rows,
+        parts.informative(_LOOKUP, rows),
         title="Lookups in caches",
         note=lookups_sentence(keys),
     )

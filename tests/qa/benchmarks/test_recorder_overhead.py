@@ -84,6 +84,25 @@ def test_steps_of_a_training_loop(tmp_path: Path) -> None:
     print(f"noting a step: {hook_ns / step_ns:.6f} of a step of {step_ns / 1e6:.2f} ms")
 
 
+def test_a_step_while_a_dashboard_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`record.step()` where nothing compiles: in a file alone, and beside a dashboard that is away."""
+    torch.set_num_threads(1)
+    for name, address in (("in a file alone", ""), ("dashboard away", "http://127.0.0.1:9")):
+        monkeypatch.setenv("COMPILEWATCH_ADDRESS", address)
+        monkeypatch.setenv("COMPILEWATCH_TOKEN", "cwt_none")
+        recorder.start(name, directory=tmp_path)
+        for _ in range(recorder.STEPS):
+            recorder.step()
+        rounds = []
+        for _ in range(ROUNDS):
+            began = time.process_time_ns()
+            for _ in range(CALLS):
+                recorder.step()
+            rounds.append((time.process_time_ns() - began) / CALLS)
+        recorder.stop()
+        print(f"\n{name}: {statistics.median(rounds):.0f} ns a step, at most {max(rounds):.0f} ns")
+
+
 def test_compilations(tmp_path: Path) -> None:
     def compiling() -> int:
         torch._dynamo.reset()

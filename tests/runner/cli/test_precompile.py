@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,24 @@ def test_a_second_process_compiles_nothing(compiled: tuple[Path, dict[str, Any]]
     assert refused.returncode == 2
     assert refused.stderr.startswith("These caches are for TORCHINDUCTOR_")
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_each_host_says_what_of_it_the_folder_is_not_for(compiled: tuple[Path, dict[str, Any]]):
+    directory = compiled[0] / "caches"
+
+    def checked(**variables: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(directory / "load_caches.py"), "cpu"]
+        return subprocess.run(
+            command, env=environment(**FAST_COMPILE, **variables), capture_output=True, text=True, check=False
+        )
+
+    same = checked()
+    assert (same.returncode, same.stdout) == (0, f"{platform.node()}: these caches are for this host.\n")
+    other = checked(ATEN_CPU_CAPABILITY="default")
+    assert other.returncode == 1
+    assert f"{platform.node()}: These caches are for CPU capability " in other.stdout
+    assert other.stdout.endswith("(here DEFAULT): run precompile.py here.\n")
 
 
 @pytest.mark.slow
