@@ -62,7 +62,10 @@ def newest_text(state: JobState) -> str | None:
 
 
 def waiting_sentences(job: Sequence[JobState], now: datetime) -> list[str]:
-    """Which process compiles now, since when, and how many ranks of its launch have ended no step since."""
+    """Which process compiles now, since when, and how many ranks of its launch have ended as many steps.
+
+    By steps and not by moments: a rank may end the step before after another began to compile the next.
+    """
     return [
         f"{_place(each)} has compiled {each.compiling or 'a function'} for "
         f"{duration(_since_ns(each.compiling_since, now))}{_others(each, job, now)}"
@@ -86,7 +89,7 @@ def _others(compiling: JobState, job: Sequence[JobState], now: datetime) -> str:
         if each.is_live(now)
         and each.compiling_since is None
         and each.seen_at > since
-        and (each.stepped_at is None or each.stepped_at < since)
+        and each.steps == compiling.steps
     ]
     if not waiting:
         return ""
