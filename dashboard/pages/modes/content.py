@@ -164,7 +164,7 @@ def _advice(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     """What `compilewatch advise` found of the model when it last ended, whatever was measured since."""
     names = set(cases["workload"])
     found = read_advice(names.pop(), link.machine) if link.machine and len(names) == 1 else None
-    if found is None:
+    if found is None or found[1].get("schema") != advice.SCHEMA:
         return ()
     began, document = found
     raced = pd.DataFrame(

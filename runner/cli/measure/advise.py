@@ -147,8 +147,10 @@ def advise(
     until_s = time.monotonic() + 60 * minutes
     documents = []
     with database_of(settings) as database:
-        if len(each_asked) > 1:
-            each_asked = _screened(each_asked, database, settings, resolved, facts.path, 60 * minutes)
+        around = database, settings, resolved, facts.path
+        if len(each_asked) > 1 and not _look(each_asked, *around, 60 * minutes):
+            announce("Interrupted while looking at the models; the same command goes on.")
+            return EXIT_INTERRUPTED
         for place, asked in enumerate(each_asked):
             # What is decided early leaves its time to the others.
             left_s = max(0.0, until_s - time.monotonic()) if place else 60 * minutes
@@ -171,15 +173,17 @@ def advise(
     return 0 if any(document["measured"] for document in documents) else EXIT_CANNOT
 
 
-def _screened(
+def _look(
     each_asked: list[Asked],
     database: Database,
     settings: Settings,
     device: str,
     interpreter: str,
     seconds: float,
-) -> list[Asked]:
-    """Those of a suite with a look at each, first the ones whose range of speedup crosses 1 or is unknown."""
+) -> bool:
+    """Take a look at each of a suite, and put first those whose range of speedup crosses 1 or is unknown.
+    False where it was interrupted.
+    """
     plan = plan_run(
         settings,
         workloads=[asked.definition.name for asked in each_asked],
@@ -191,14 +195,17 @@ def _screened(
     announce(f"A look at {plural(len(each_asked), 'model')}: eager alone, profiled.")
     screening = Screening(database, plan.runs[0].run_id)
     durations = Durations(stored_durations_s(database, plan))
-    measure(*(plan, database, settings, durations, seconds), wanted=screening.wanted)
+    outcome, _ = measure(*(plan, database, settings, durations, seconds), wanted=screening.wanted)
+    if outcome.interrupted:
+        return False
     compiled = parse_strategy("default")
     looks = screening.looks(
         (spec.model_copy(update={"strategy": compiled}) for spec in plan.trials), interpreter
     )
     for asked in each_asked:
         asked.look = looks.get(asked.definition.name)
-    return sorted(each_asked, key=lambda asked: abs(asked.look.side) if asked.look else 0)
+    each_asked.sort(key=lambda asked: abs(asked.look.side) if asked.look else 0)
+    return True
 
 
 class Asked:

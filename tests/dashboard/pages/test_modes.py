@@ -18,6 +18,7 @@ from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
 from compilewatch.db.store.trials import set_advice
+from compilewatch.db.verdicts.advice import SCHEMA
 from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.cause.profiles import RECORDED
@@ -209,6 +210,7 @@ def test_what_advise_found_stands_on_the_tab_of_its_model(slower: None, slower_u
     row = {"candidate": "max-autotune", "trials": 3, "gain": 1.8, "interval": [1.5, 2.1], "stands": "choice"}
     worse = {"candidate": "default", "trials": 2, "gain": 1.2, "interval": None, "stands": "worse"}
     document = {
+        "schema": SCHEMA,
         **{"workload": "mlp", "batch_size": None, "objective": "latency", "choice": "max-autotune"},
         **{"shown": True, "decided": True, "broken": None, "paste": "model = torch.compile(model)"},
         **{"configuration": ["[[suite]]"], "pays_off": "It pays off from step 12 on.", "compiled": None},

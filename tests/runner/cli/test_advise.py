@@ -48,6 +48,7 @@ class MadeUp:
         self.measured: list[str] = []
         self.failing: dict[str, FailureKind] = {}
         self.stop_after = math.inf
+        self.interrupted = False
 
     def measure(
         self,
@@ -108,7 +109,7 @@ class MadeUp:
             durations.note((spec.workload.name, spec.strategy.name), TRIAL_S)
             self.measured.append(spec.strategy.name)
         end_run(database, run.run_id, START, RunStatus.FINISHED)
-        return RunOutcome(len(self.measured) - before, 0, 0, False), budget
+        return RunOutcome(len(self.measured) - before, 0, 0, self.interrupted), budget
 
 
 @pytest.fixture
@@ -324,6 +325,14 @@ def test_models_whose_gain_is_open_come_first(made_up: MadeUp, tmp_path: Path) -
     assert made_up.measured[:3] == ["eager", "eager", "eager"]
     said = in_this_process("advise", "--suite", "smoke", "--minutes", "1", cwd=tmp_path).stdout
     assert "by the 14 models known here, default has a speedup of" in said
+
+
+def test_ctrl_c_while_models_are_looked_at_ends_the_command(made_up: MadeUp, tmp_path: Path) -> None:
+    made_up.interrupted, made_up.stop_after = True, 1
+    ended = in_this_process("advise", "--suite", "smoke", "--minutes", "4", cwd=tmp_path)
+    assert ended.returncode == 130
+    assert made_up.measured == ["eager"]
+    assert "the same command goes on" in ended.stderr
 
 
 def test_the_answer_reads_as_sentences(made_up: MadeUp, tmp_path: Path) -> None:
