@@ -57,6 +57,8 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     ):
         Path(folder).chmod(0o755)  # servers and tests that are another user find the way
         patch.setenv("TMPDIR", folder)
+        # torch puts /tmp into it where a module of tests asks for its caches while it is imported.
+        patch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
         # Where tests run beside each other their runner sets it: tables of a pipe would be narrow.
         patch.delenv("COLUMNS", raising=False)
         patch.setattr(tempfile, "tempdir", folder)
