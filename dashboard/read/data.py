@@ -60,7 +60,6 @@ from compilewatch.db.verdicts.steps import machine_steps, with_later
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
-_PROFILES_AMONG = 200
 _MOST_EXPLAINED = 10
 
 
@@ -201,7 +200,7 @@ def read_build_totals(filters: Filters) -> pd.DataFrame:
 @cached
 def read_profiled(machine: str, cases: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], str]:
     """As `db.queries.trials.newest_profiled` returns them, of the newest trials of each case."""
-    return newest_profiled(reader(), machine, cases, newest=_PROFILES_AMONG)
+    return newest_profiled(reader(), machine, cases)
 
 
 @cached

@@ -156,11 +156,14 @@ def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[s
     return frame_where(connection, [TRIAL.c.run_id.in_(run_ids), *matching(filters)], filters)
 
 
+_PROFILED_AMONG = 200
+
+
 def newest_profiled(
-    db: Database, machine_id: str, cases: Iterable[tuple[str, str]], *, newest: int
+    db: Database, machine_id: str, cases: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
     """The id of the newest trial with a profile of each of `cases` (workload and strategy ids) on a machine,
-    of those that have one among the `newest` trials of the case.
+    of those that have one among the newest 200 trials of the case.
     """
     trial_ids: dict[tuple[str, str], str] = {}
     with db.read() as connection:
@@ -171,7 +174,7 @@ def newest_profiled(
                 select(TRIAL.c.trial_id, TRIAL.c.started_at)
                 .where(TRIAL.c.series_id == series.scalar_subquery())
                 .order_by(TRIAL.c.started_at.desc())
-                .limit(newest)
+                .limit(_PROFILED_AMONG)
                 .subquery()
             )
             profiled = (

@@ -29,8 +29,6 @@ from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.supervise import run_explained
 
 _DEFAULT = "default"
-_AMONG = 200
-"""Newest trials of a case, among which a profile is looked for."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def profiled_models(
 ) -> dict[str, tuple[ProfileSide, float]]:
     """By workload eager's side of the newest profile, and eager's step outside of it in ns."""
     names = {(row["workload_id"], row["strategy_id"]): row["workload"] for row in cases}
-    found = newest_profiled(database, machine_id, names, newest=_AMONG)
+    found = newest_profiled(database, machine_id, names)
     sides: dict[str, tuple[ProfileSide, float]] = {}
     for case, trial_id in sorted(found.items(), key=itemgetter(1)):
         trial = trial_record(database, trial_id)
