@@ -13,10 +13,10 @@ from compilewatch.db.units import plural
 
 # Revisions are numbered, so that "older" and "newer" need no graph.
 HEAD = "0033"
-OLDEST = "0032"
+OLDEST = "0033"
 """The first revision that is left: those before it were made one before the first release."""
-LAST_WITH_OLDER = "978766465463"
-"""The last commit that upgrades every older database, to `OLDEST`."""
+UPGRADING_COMMITS = {"0032": "978766465463", "0033": "a51b7d109a11"}
+"""The last commits that upgrade older databases, each to the revision it stands beside."""
 VERSION_TABLE = "compilewatch_schema"
 # Any number will do as long as every release takes the same one: it names the lock that makes concurrent
 # upgrades of one PostgreSQL database wait for each other.
@@ -83,10 +83,11 @@ def _refuse_unusable(connection: Connection, state: SchemaState, shown_url: str)
             "Name a database of its own with --db.",
         )
     if state is SchemaState.TOO_OLD:
+        revision = schema_revision(connection) or ""
+        steps = [f"of commit {commit}" for to, commit in UPGRADING_COMMITS.items() if revision < to]
         raise DatabaseError(
-            f"The database {shown_url} has schema {schema_revision(connection)}, older than this release "
-            f"upgrades ({OLDEST}).",
-            f"Run `compilewatch db upgrade` of commit {LAST_WITH_OLDER} first, then of this release.",
+            f"The database {shown_url} has schema {revision}, older than this release upgrades ({OLDEST}).",
+            f"Run `compilewatch db upgrade` {', then '.join(steps)}, then of this release.",
         )
     if state is SchemaState.NEWER:
         raise DatabaseError(

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, select, table, text
 from sqlalchemy import column as named
 
-from compilewatch.db.engine.schema import HEAD, LAST_WITH_OLDER, OLDEST, VERSION_TABLE
+from compilewatch.db.engine.schema import HEAD, OLDEST, VERSION_TABLE
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.trials import trial_records, trials_frame
@@ -78,17 +78,24 @@ def test_an_upgrade_changes_no_row_and_no_number(old_url: str) -> None:
     assert [pair for pair in zip(now, then, strict=True) if not _are_alike(*pair)] == []
 
 
-def test_an_older_one_is_refused_and_stays_as_it_is(old_url: str) -> None:
+@pytest.mark.parametrize(
+    ("revision", "commits"),
+    [
+        ("0031", "of commit 978766465463, then of commit a51b7d109a11, then of this release"),
+        ("0032", "of commit a51b7d109a11, then of this release"),
+    ],
+)
+def test_an_older_one_is_refused_and_stays_as_it_is(old_url: str, revision: str, commits: str) -> None:
     engine = _engine(old_url)
     with engine.begin() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0031'"))
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
     engine.dispose()
     everything = columns_of(old_url) | {VERSION_TABLE: ["version_num"]}
     before = rows_of(old_url, everything)
     for migrate in (True, False):
-        with pytest.raises(DatabaseError, match="has schema 0031, older than this release") as caught:
+        with pytest.raises(DatabaseError, match=f"has schema {revision}, older than this release") as caught:
             open_database(old_url, migrate=migrate)
-        assert f"of commit {LAST_WITH_OLDER} first" in caught.value.next_step
+        assert caught.value.next_step == f"Run `compilewatch db upgrade` {commits}."
     assert rows_of(old_url, everything) == before
 
 

@@ -1,4 +1,4 @@
-"""Create the tables, as 32 revisions before the first release had come to."""
+"""Create the tables, as 33 revisions before the first release had come to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0032"
+revision = "0033"
 down_revision = None
 
 _TEXT = sa.String()
@@ -68,6 +68,7 @@ def upgrade() -> None:
     _create_people()
     _create_schedules()
     _create_service()
+    _create_running_jobs()
 
 
 def _create_dimensions() -> None:
@@ -421,3 +422,20 @@ def _create_service() -> None:
         *_optional(_TEXT, "revoked_by"),
     )
     _index("api_token", "secret_hash", unique=True)
+
+
+def _create_running_jobs() -> None:
+    op.create_table(
+        "job_state",
+        *_key("process"),
+        *_needed(_TEXT, "job", "host", "launch"),
+        *_needed(_INTEGER, "sequence", "steps", "compiles_after_ready", "cost_after_ready_ns"),
+        *_needed(_INTEGER, "cache_hits", "cache_misses", "cache_bypasses", "dropped"),
+        *_needed(_FLAG, "ready", "ended"),
+        *_needed(_JSON, "events"),
+        *_needed(_MOMENT, "seen_at"),
+        *_optional(_INTEGER, "rank", "compiling_ns", "since_step_ns"),
+        *_optional(_TEXT, "compiling"),
+        *_optional(_MOMENT, "compiling_since", "stepped_at", "compiled_at", "told_at"),
+    )
+    _index("job_state", "job")

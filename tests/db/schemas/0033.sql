@@ -206,6 +206,38 @@ CREATE TABLE public.issue_script (
 
 
 --
+-- Name: job_state; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE TABLE public.job_state (
+    process character varying NOT NULL,
+    job character varying NOT NULL,
+    host character varying NOT NULL,
+    launch character varying NOT NULL,
+    sequence bigint NOT NULL,
+    steps bigint NOT NULL,
+    compiles_after_ready bigint NOT NULL,
+    cost_after_ready_ns bigint NOT NULL,
+    cache_hits bigint NOT NULL,
+    cache_misses bigint NOT NULL,
+    cache_bypasses bigint NOT NULL,
+    dropped bigint NOT NULL,
+    ready boolean NOT NULL,
+    ended boolean NOT NULL,
+    events json NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    rank bigint,
+    compiling_ns bigint,
+    since_step_ns bigint,
+    compiling character varying,
+    compiling_since timestamp with time zone,
+    stepped_at timestamp with time zone,
+    compiled_at timestamp with time zone,
+    told_at timestamp with time zone
+);
+
+
+--
 -- Name: latest; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -753,7 +785,7 @@ INSERT INTO public.build VALUES
 --
 
 INSERT INTO public.compilewatch_schema VALUES
-	('0032');
+	('0033');
 
 
 --
@@ -819,6 +851,14 @@ INSERT INTO public.host_health VALUES
 INSERT INTO public.issue_script VALUES
 	('issue-1', '2026-11-20 18:00:00+00', 'import torch
 ', NULL, false, '[{"build_id": "30c8ae91673fe59c", "torch": "2.13.0", "eager_ns": 2000000.0, "compiled_ns": 1000000.0, "problem": null}]');
+
+
+--
+-- Data for Name: job_state; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+INSERT INTO public.job_state VALUES
+	('00000000000000000000000000000000', 'ranker-serve', 'gpu-box', '', 3, 12, 1, 2000000000, 0, 0, 0, 0, true, false, '[{"number": 1, "began_ns": 1, "cost_ns": 2000000000, "what": "forward (serve.py:6)", "reason": "size", "request": null}]', '2026-11-20 18:00:00+00', 0, 1000000, 2000000, 'forward (serve.py:6)', '2026-11-20 17:59:59.999+00', '2026-11-20 17:59:59.998+00', '2026-11-20 18:00:00+00', '2026-11-20 18:02:00+00');
 
 
 --
@@ -1173,8 +1213,7 @@ INSERT INTO public.trial_samples VALUES
 	('run-gpu-box-3-0-0001-0005', 'samples_ns', 12, 'offset-planes', '\x8d40aa0000000000ed6057b3c0e4255c84007676aeab443abfe1101d84008111010100010100030002000103'),
 	('run-gpu-box-3-0-0001-0005', 'warmup_ns', 2, 'offset-planes', '\x5403bd00000000006e00f20050000700'),
 	('run-gpu-box-3-0-0001-0006', 'samples_ns', 12, 'offset-planes', '\xcbecb5000000000014df19e8a0005a9b3f3e1f1b707409ad3700e5f80eb097f9000000000000000102020201'),
-	('run-gpu-box-3-0-0001-0006', 'warmup_ns', 2, 'offset-planes', '\x6ecdc90000000000d000ad00cf000700');
-INSERT INTO public.trial_samples VALUES
+	('run-gpu-box-3-0-0001-0006', 'warmup_ns', 2, 'offset-planes', '\x6ecdc90000000000d000ad00cf000700'),
 	('run-gpu-box-3-0-0001-0007', 'control_samples_ns', 12, 'offset-planes', '\x4587b400000000000a004957e4b3bf1e529c72832f0051f0301a5140ce1e6ef2020001000201030301010101'),
 	('run-gpu-box-3-0-0001-0007', 'control_warmup_ns', 1, 'offset-planes', '\xbf516c0100000000'),
 	('run-gpu-box-3-0-0001-0007', 'samples_ns', 12, 'offset-planes', '\x1f32aa000000000083c3956e370006adca8ee970899dc484b7009a9394dd98d3000001000100010102000000'),
@@ -1320,6 +1359,14 @@ ALTER TABLE ONLY public.host_health
 
 ALTER TABLE ONLY public.issue_script
     ADD CONSTRAINT pk_issue_script PRIMARY KEY (issue_id);
+
+
+--
+-- Name: job_state pk_job_state; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.job_state
+    ADD CONSTRAINT pk_job_state PRIMARY KEY (process);
 
 
 --
@@ -1486,6 +1533,13 @@ CREATE UNIQUE INDEX ix_api_token_secret_hash ON public.api_token USING btree (se
 --
 
 CREATE INDEX ix_fleet_launch_queue ON public.fleet_launch USING btree (queue);
+
+
+--
+-- Name: ix_job_state_job; Type: INDEX; Schema: public; Owner: -
+--
+
+CREATE INDEX ix_job_state_job ON public.job_state USING btree (job);
 
 
 --
