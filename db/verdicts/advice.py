@@ -12,6 +12,8 @@ from compilewatch.db.units import count, duration, interval, percent, plural, ra
 SCHEMA = "compilewatch.advise/1"
 _TOO_WIDE = 100.0
 """Times its lower end; a wider interval is not shown."""
+_THREADS = "compile_threads"
+"""How many there are the compiler asks for when it is imported, and starts them; an option comes too late."""
 _CONFIDENCE = "95 % over the whole race"
 _GAIN = {
     "latency": "it is {} as fast as eager",
@@ -34,7 +36,9 @@ def paste(strategy: Strategy, task: Task) -> str:
         for option, value in strategy.options.items()
         if option.partition(".")[0] in ("dynamo", "functorch")
     }
-    before = [
+    threads = strategy.options.get(_THREADS)
+    before = [f"os.environ['TORCHINDUCTOR_COMPILE_THREADS'] = '{threads}'"] if threads is not None else []
+    before += [
         f"torch.{'_dynamo' if option.startswith('dynamo.') else '_functorch'}.config."
         f"{option.partition('.')[2]} = {value!r}"
         for option, value in settings.items()
@@ -57,7 +61,7 @@ def _arguments(strategy: Strategy) -> str:
     options = {
         option: value
         for option, value in strategy.options.items()
-        if option.partition(".")[0] not in ("dynamo", "functorch")
+        if option.partition(".")[0] not in ("dynamo", "functorch") and option != _THREADS
     }
     given = compile_arguments(strategy) | {"options": options}
     plain = {"backend": "inductor", "mode": "default", "options": {}}

@@ -413,6 +413,10 @@ def test_paste_says_what_the_strategy_does() -> None:
         paste(parse_strategy("max-autotune+dynamic"), Task.INFERENCE)
         == "model = torch.compile(model, mode='max-autotune', dynamic=True)"
     )
+    threads = parse_strategy("default").model_copy(update={"options": {"compile_threads": 1}})
+    assert paste(threads, Task.INFERENCE) == (
+        "os.environ['TORCHINDUCTOR_COMPILE_THREADS'] = '1'; model = torch.compile(model)"
+    )
     assert "block.compile()" in paste(parse_strategy("default+regional"), Task.INFERENCE)
 
 
