@@ -81,7 +81,7 @@ _LISTED = (
         *selected(TRIAL, "trial_id", "started_at", "run_id"),
         *selected(WORKLOAD, workload="name"),
         *selected(STRATEGY, strategy="name"),
-        *selected(MACHINE, machine="name"),
+        *selected(TRIAL, machine="machine_name"),
         *selected(BUILD, "torch"),
         *selected(TRIAL, "status", "failure_kind", "latency_ns", "control_latency_ns"),
     )

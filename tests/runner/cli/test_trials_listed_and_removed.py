@@ -17,7 +17,7 @@ from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.cli.stored import listing
-from tests.builders import make_trial
+from tests.builders import make_machine, make_trial
 from tests.regression_cases import RUN_0
 
 
@@ -48,6 +48,15 @@ def test_a_run_or_a_workload_narrows_the_list(url: str, capsys: pytest.CaptureFi
     assert set(listed(url, capsys, "--run", RUN_0)) == of_run != stored(url)
     both = Filters(runs=(RUN_0,), workloads=("mlp",))
     assert set(listed(url, capsys, "--run", RUN_0, "-w", "mlp")) == stored(url, both) != of_run
+
+
+def test_each_trial_has_the_host_it_ran_on(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hosts of the same hardware are one machine, under the name of the last."""
+    with open_database(sqlite_url, migrate=True) as database:
+        save_trials(database, [make_trial(machine=make_machine(name)) for name in ("gpu-1", "gpu-2")])
+    assert exit_code_of(app, ["list", "trials", "--json", "--db", sqlite_url]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["machine"] for row in rows} == {"gpu-1", "gpu-2"}
 
 
 def test_a_table_of_many_says_that_there_are_more(
