@@ -42,7 +42,7 @@ from compilewatch.db.cells import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.facets import silent
-from compilewatch.db.records.hosts import HostDevice, HostState
+from compilewatch.db.records.hosts import HostDevice, HostState, JobState
 from compilewatch.db.records.requests import (
     INTERRUPTED,
     UNFINISHED,
@@ -153,10 +153,11 @@ def page(link: Link) -> PageContent:
     """
     now, database = datetime.now(UTC), reader()
     rows = _with_people(_without_silent(_rows(link.machine, link.suite), now))
+    jobs = shown_jobs(database, now)
     return PageContent(
         (
-            *_running([] if rows.empty else row_dicts(rows[rows["running"]])),
-            *running_jobs(shown_jobs(database, now), now),
+            *_running([] if rows.empty else row_dicts(rows[rows["running"]]), jobs, now),
+            *running_jobs(jobs, now),
             *_every_run(rows),
             *_machines(tuple(host_words(each, now) for each in HOSTS.all(database))),
             *_queue(),
@@ -204,13 +205,16 @@ def _rows(machine: str | None, suite: str | None) -> pd.DataFrame:
     return run_rows(runs, places, read_choices().machines, builds)
 
 
-def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+def _running(rows: Sequence[Mapping[str, Any]], jobs: Sequence[JobState], now: datetime) -> tuple[Part, ...]:
+    live = sum(each.is_live(now) for each in jobs)
+    of_jobs = f"{units.plural(live, 'process')} of jobs in production" if live else ""
     if not rows:
-        return (PageHeadline("Nothing runs now", key=NOW),)
+        nothing = f"Nothing is measured now; {of_jobs} run{'s' if live == 1 else ''}"
+        return (PageHeadline(nothing if live else "Nothing runs now", key=NOW),)
     lines = tuple(f"{progress_words(row)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
     return (
-        PageHeadline(f"{units.plural(len(rows), 'run')} now", key=NOW),
+        PageHeadline(f"{units.plural(len(rows), 'run')}{f', {of_jobs}' if live else ''} now", key=NOW),
         Lines(lines, shares=shares, key="runs-progress"),
     )
 

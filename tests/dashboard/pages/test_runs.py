@@ -12,7 +12,9 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.runs.content import progress_words
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.queries.facets import runs
+from compilewatch.db.records.hosts import JobReport
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RunStatus, ScheduleSpec
+from compilewatch.db.service.jobs import save_report
 from compilewatch.db.service.requests import cancel_request, new_request, save_request
 from compilewatch.db.service.schedules import pause_schedule, save_schedule
 from compilewatch.db.store.trials import end_run, save_trials, start_run
@@ -101,6 +103,17 @@ def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
     states = _table(test, "run_id").set_index("run_id")["state"]
     assert states["run-gpu-box-3-0-0000"] == "✓ finished"
     assert states["run-cpu-box-0-0000"] == "○ unannounced", "its trials are measured, whoever stored them"
+
+
+def test_nothing_is_said_to_run_only_where_no_job_runs(stored: Callable[[Write], None]) -> None:
+    serves = JobReport(process="0" * 32, sequence=1, job="serve", host="gpu-1")
+    ended = serves.model_copy(update={"process": "1" * 32, "ended": True})
+    stored(lambda db: save_report(db, ended, datetime.now(UTC)))
+    assert "Nothing runs now" in texts(opened(Link(page=Page.RUNS)))
+    stored(lambda db: save_report(db, serves, datetime.now(UTC)))
+    test = opened(Link(page=Page.RUNS))
+    assert "Nothing is measured now; 1 process of jobs in production runs" in texts(test)
+    assert set(_table(test, "job")["job"]) == {"serve"}
 
 
 def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], sqlite_url: str) -> None:
