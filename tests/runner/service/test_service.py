@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ import pytest
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError
+from compilewatch.db.records.hosts import JobReport, JobState
 from compilewatch.db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.service.jobs import save_report
 from compilewatch.db.service.requests import cancel_request, new_request, run_request, save_request
-from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.cli.measure.schedule import _notify_compiled
+from compilewatch.runner.config.settings import BuildSettings, ChannelSettings, Settings
 from compilewatch.runner.plan import builds
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.plan import Plan
@@ -29,6 +32,7 @@ from compilewatch.runner.service.measures import Here, Measures
 from compilewatch.runner.service.outage import Outage, Patience
 from compilewatch.runner.service.service import Service
 from compilewatch.runner.service.timetable import Host
+from tests.runner.webhook import webhook
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)
@@ -78,11 +82,12 @@ def serving(
     settings: Settings,
     measure: Measuring | Measures,
     judge: Callable[[Plan], None] = lambda _plan: None,
+    **told: Callable[[list[JobState]], None],
 ) -> Iterator[threading.Event]:
     stop = threading.Event()
     host = Host("host", "host:1")
     measures = Here(measure) if isinstance(measure, Measuring) else measure
-    service = Service(settings, database, measures, judge=judge, host=host, clock=lambda: NOW)
+    service = Service(settings, database, measures, judge=judge, host=host, clock=lambda: NOW, **told)
     thread = threading.Thread(target=service.run, args=(stop,))
     thread.start()
     try:
@@ -128,6 +133,36 @@ def test_a_running_request_is_cancelled(database: Database, settings: Settings) 
         cancelled = wait_for(database, "one", RequestState.CANCELLED)
         assert not stop.is_set()
     assert "bob" in {event.by for event in cancelled.history}
+
+
+def test_people_hear_of_what_jobs_compile_after_ready(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `compilewatch serve` wires it, to a webhook that receives."""
+    monkeypatch.setattr(keeper, "RECONCILE_S", 0.05)
+    for number in range(8):
+        report = JobReport(
+            process=f"{number:032}",
+            sequence=1,
+            job="ranker",
+            host=f"gpu-{number}",
+            ready=True,
+            compiles_after_ready=3 if number < 2 else 0,
+            cost_after_ready_ns=9_000_000_000 if number < 2 else 0,
+        )
+        save_report(database, report, NOW - timedelta(minutes=2))
+    with webhook() as receiving:
+        channels = (ChannelSettings(name="team", webhook=receiving.address),)
+        wired = settings.model_copy(update={"channel": channels})
+        with serving(database, wired, Measuring(), notify_compiled=lambda job: _notify_compiled(job, wired)):
+            deadline = time.monotonic() + 60
+            while not receiving.messages:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            # The loop looks again and again, and nobody is told twice.
+            time.sleep(10 * keeper.BEAT_S)
+    (message,) = receiving.messages
+    assert message["title"] == "ranker compiled after ready on 2 of 8 hosts: 6 compilations, 18.0 s"
 
 
 def test_a_service_that_stops_leaves_its_request_to_the_next(
