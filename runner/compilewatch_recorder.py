@@ -85,6 +85,8 @@ _UNSET = frozenset({"None", "False", "0", "", "[]", "{}", "()"})
 _HASHED = frozenset({"torch_version", "aot_config"})
 _MOST_LOOKUPS = 1_000
 _COMPILE_ID = re.compile(r"!?(?:\d+/)?(\d+/\d+)")
+# As in db/interchange/sources/compile_log.py.
+_BEHIND_GUARD = re.compile(r"\s{2,}# .*|\n.*", re.DOTALL)
 # Of regions that torch times, what is compiling: those in which db/interchange/sources/compile_log.py sees a
 # phase.
 _COMPILING = re.compile(
@@ -606,6 +608,7 @@ class Recorder:
             if name == "recompile_reasons" and len(self._reasons) < _MOST_NAMES:
                 reasons = json.loads(payload) if payload.startswith("[") else payload.splitlines()
                 reason = _COMPILE_ID.sub("", str(reasons[0])).lstrip(": ") if reasons else ""
+                reason = _BEHIND_GUARD.sub("", reason)
                 self._reasons[f"{ids.get('frame_id')}/{ids.get('frame_compile_id')}"] = reason
 
     def _started(self, stack: Any, ids: Mapping[str, Any]) -> None:

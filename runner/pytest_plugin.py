@@ -81,8 +81,9 @@ class Compilations:
             self.graph_breaks.append((place, reason.group(1).strip() if reason else "no reason given"))
         elif name == "recompile_reasons":
             text = payload.strip()
-            first = str(json.loads(text)[0]) if text.startswith("[") else text.partition("\n")[0]
-            self._pending[ids] = _COMPILE_ID.sub("", first.strip())
+            first = str(json.loads(text)[0]) if text.startswith("[") else text
+            # Behind it comes the user's whole stack.
+            self._pending[ids] = _COMPILE_ID.sub("", first.strip().partition("\n")[0])
         elif name in _GRAPHS:
             self._graph(payload)
 

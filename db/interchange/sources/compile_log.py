@@ -68,6 +68,8 @@ _BREAK_REASON = re.compile(
 )
 _EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
 _COMPILE_ID = re.compile(r"^\d+/\d+: *")
+# A guard is followed by the line of code that made it, then by the user's whole stack.
+_BEHIND_GUARD = re.compile(r"\s{2,}# .*|\n.*", re.DOTALL)
 _CACHES = {"fx_graph_cache": "fx_graph", "autograd_cache": "aot_autograd"}
 _ANSWERS = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
 
@@ -236,7 +238,7 @@ class CompileLog:
                 self._places[frame] = _place(metrics)
             if again > 0 and name == METRICS[0]:
                 stated = metrics.get("recompile_reason")
-                self._recompiles.setdefault((frame, again), _without_id(stated) if stated else _NO_REASON)
+                self._recompiles.setdefault((frame, again), _guard_alone(stated) if stated else _NO_REASON)
             began_ns = fields.scaled("start_time", NS_PER_S)
             self._began.append((began_ns, "forward" if name == METRICS[0] else "backward", (frame, again)))
             self.began_ns = self.began_ns or began_ns
@@ -374,8 +376,8 @@ def _break_reason(text: str) -> str:
     return f"{reason}: {explained.group(1).strip()}" if explained else reason
 
 
-def _without_id(reason: str) -> str:
-    return _COMPILE_ID.sub("", reason.strip()) or _NO_REASON
+def _guard_alone(reason: str) -> str:
+    return _BEHIND_GUARD.sub("", _COMPILE_ID.sub("", reason.strip())) or _NO_REASON
 
 
 def _recompile_reason(place: Place, payload: str) -> str:
@@ -383,8 +385,8 @@ def _recompile_reason(place: Place, payload: str) -> str:
     text = payload.strip()
     if text.startswith("["):
         reasons = load_json(text.encode(), place)
-        return _without_id(str(reasons[0])) if isinstance(reasons, list) and reasons else _NO_REASON
-    return _without_id(text.partition("\n")[0])
+        return _guard_alone(str(reasons[0])) if isinstance(reasons, list) and reasons else _NO_REASON
+    return _guard_alone(text)
 
 
 def _events(counts: Mapping[tuple[str, str | None], int]) -> list[CompilerEvent]:

@@ -7,6 +7,11 @@ import json
 from typing import Any
 
 MISMATCH = "tensor 'x' size mismatch at index 0. expected 8, actual 16"
+# As torch writes behind a guard: the line of code that made it, and the user's stack.
+STACK = """       # x = x + 1  # model.py:14 in forward
+User stack trace:
+  File "model.py", line 14, in forward
+    x = x + 1"""
 START_US = 1_795_000_000_000_000.0
 BREAK = """Graph break in user code at /srv/app/model.py:31
 Graph Break Reason: Encountered graph break when attempting to trace CALL: a function call, e.g. f(x, y):
@@ -79,7 +84,7 @@ def whole_log(*, begin_s: float = 0.0, slower: float = 1.0, rank: int | None = N
         record({"inductor_output_code": {"filename": "/tmp/x.py"}} | first, "import torch\n\nx = 1"),
         event("entire_frame_compile", "E", at(10), **first),
         metrics(guard_latency_us=70, triton_version="3.6.0", python_version="3.11.7 (main) [GCC 12]"),
-        artifact("recompile_reasons", f"0/0: {MISMATCH}", **again),
+        artifact("recompile_reasons", json.dumps([f"0/0: {MISMATCH}{STACK}", "0/0: another"]), **again),
         spans(("entire_frame_compile", at(20), at(22)), **again),
         metrics(again=1, guard_latency_us=90),
     ]
