@@ -89,14 +89,24 @@ QUESTIONS = (
 
 _MODELS = (("link", "Models"),)
 OF_THE_DEMO = (
-    Question("Which cases got slower?", (), (r"3 of 4 models undecided, 1 faster since torch 2\.12\.1",)),
+    Question(
+        "Which cases got slower?",
+        (),
+        (
+            r"1 open change, none of 3 models slower since torch 2\.12\.1",
+            r"cnn(.|\n)*47,661.steps(.|\n)*70,357.steps(.|\n)*\+47\.6(.|\n)*still there with torch 2\.12\.1",
+        ),
+    ),
     Question("Does compiling pay?", _MODELS, (r"elementwise .*about 5,200 \[4,100, 6,200\]",)),
     Question("Which mode, how sure?", _MODELS, (r"elementwise \| default \| 2\.\d* \| 2\.44x to 2\.56x",)),
     Question("How long is the cold start?", _MODELS, (r"elementwise .*6\.1\d* .*kernel compile, 39\.5 %",)),
     Question(
         "Since when is a model slower?",
         (("link", "Inbox"),),
-        (r"torch 2\.8\.0 .*\| elementwise with default .*gone with torch 2\.15\.0",),
+        (
+            r"torch 2\.9\.1 .*\| cnn with default .*still there with torch 2\.12\.1",
+            r"torch 2\.8\.0 .*\| elementwise with default .*gone with torch 2\.15\.0",
+        ),
     ),
     Question("What changed?", (), (r"What changed under you(.|\n)*2\.12\.1 → 2\.15\.0",)),
     Question("Is the machine well?", (), (r"machine steady, canary .* · last run measured .*00:57 UTC",)),

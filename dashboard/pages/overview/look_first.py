@@ -115,9 +115,10 @@ def _what(each: ListedChange) -> str:
 
 def _since(each: ListedChange) -> str:
     since = inbox.leading(each.change.head)
-    if each.is_cured:
-        return f"{since}; {each.now}, close?"
-    return since if each.is_recorded else f"{since}, not recorded"
+    if not each.is_recorded:
+        return f"{since}, not recorded"
+    later = [f"{each.now}, close?" if each.is_cured else each.now] if each.now else []
+    return "; ".join([since, *later])
 
 
 def _key(row: Row) -> tuple[Ids, Metric]:

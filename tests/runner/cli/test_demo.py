@@ -58,16 +58,29 @@ def test_a_quarter_has_a_night_every_three_days_and_the_recorded_figures() -> No
     assert days[-1] == date(2026, 11, 28)
 
 
-def test_it_has_a_regression_that_is_cured_a_failure_and_a_sweep(filled: Database) -> None:
-    (found,) = with_later(filled, standing_regressions(filled), Policy())
-    row = found.regression.row
-    assert (row.workload, row.strategy, row.metric) == ("elementwise", "default", "latency")
+def test_it_has_an_open_regression_a_cured_one_a_failure_and_a_sweep(filled: Database) -> None:
+    found = with_later(filled, standing_regressions(filled), Policy())
+    by_model = {each.regression.row.workload: each for each in found}
+    assert len(found) == len(by_model) == 2
+    cured, still_open = by_model["elementwise"], by_model["cnn"]
+    row = cured.regression.row
+    assert (row.strategy, row.metric) == ("default", "latency")
     # Its history in docs/measured/upgrade-history.md: +167 % [+146, +191].
     assert row.change == pytest.approx(1.67, abs=0.01)
-    assert (found.state, found.triage[-1].author) == (TriageState.ACKNOWLEDGED, "Ada (demo)")
-    assert found.is_cured
-    assert found.now.startswith("gone with torch 2.15.0")
+    assert (cured.state, cured.triage[-1].author) == (TriageState.ACKNOWLEDGED, "Ada (demo)")
+    assert cured.is_cured
+    assert cured.now.startswith("gone with torch 2.15.0")
+    row = still_open.regression.row
+    assert (row.strategy, row.metric, row.base, row.head) == ("default", "break_even", 47_661, 70_357)
+    assert (still_open.state, still_open.is_open) == (TriageState.NEW, True)
+    assert still_open.now.startswith("still there with torch 2.12.1")
     trials = list(trial_records(filled))
+    # Only what cures it is left out.
+    assert {trial.build.torch for trial in trials if trial.workload.name == "cnn"} >= {"2.11.0", "2.12.1"}
+    missing = {trial.trial_id for trial in RECORDED} - {trial.trial_id for trial in trials}
+    assert {(trial.workload.name, trial.build.torch) for trial in RECORDED if trial.trial_id in missing} == {
+        ("cnn", "2.15.0")
+    }
     assert any(trial.status is Status.FAILED for trial in trials)
     sizes = {trial.workload.batch_size for trial in trials if trial.workload.name.startswith("encoder-sweep")}
     assert len(sizes) >= 4
