@@ -64,7 +64,17 @@ def strategy_dash(strategies: tuple[str, ...], *, legend: bool = True) -> alt.St
 
 def names_axis(**more: Any) -> alt.Axis:
     """An axis of names on the left."""
-    return alt.Axis(labelLimit=190, labelPadding=8, **more)
+    return alt.Axis(labelLimit=_LABEL_PX, labelPadding=8, **more)
+
+
+# About the width of a character of a label; how steep one is that has no room; what is shown of a long one.
+_CHARACTER_PX, _STEEP, _LABEL_PX = 6.2, 35, 190
+
+
+def slanted_px(names: tuple[str, ...]) -> int:
+    """What slanted names above a matrix take of its height: on a phone they would leave one row none."""
+    longest = min(_LABEL_PX, _CHARACTER_PX * max(map(len, names), default=0))
+    return round(longest * math.sin(math.radians(_STEEP)))
 
 
 def matrix_columns(strategies: tuple[str, ...]) -> alt.X:
@@ -77,9 +87,9 @@ def matrix_columns(strategies: tuple[str, ...]) -> alt.X:
         title=None,
         axis=alt.Axis(
             orient="top",
-            labelAngle=alt.ExprRef(expr=f"{narrow} ? -35 : 0"),
+            labelAngle=alt.ExprRef(expr=f"{narrow} ? -{_STEEP} : 0"),
             labelAlign=alt.ExprRef(expr=f"{narrow} ? 'left' : 'center'"),
-            labelLimit=190,
+            labelLimit=_LABEL_PX,
             labelPadding=6,
             labelOverlap=False,
         ),

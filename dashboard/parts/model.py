@@ -112,7 +112,7 @@ def headline(model: str, cases: pd.DataFrame) -> PageHeadline:
     if not found.compared:
         return PageHeadline(f"{model}: only eager was measured")
     if found.case is None and found.rivals:
-        return PageHeadline(f"{model}: stay eager, no strategy is shown to be faster", "warning")
+        return PageHeadline(f"{model}: no strategy is shown to be faster than eager", "warning")
     if found.case is None:
         return PageHeadline(f"{model}: stay eager, it is the fastest", "bad")
     best = f"{found.case['strategy']} is {units.ratio(found.case['speedup'])} eager"

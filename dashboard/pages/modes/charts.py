@@ -125,7 +125,8 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
         tooltip=tooltip,
     )
-    chart = alt.layer(squares, numbers).properties(height=row * len(workloads) + 60)
+    height = row * len(workloads) + max(60, 30 + style.slanted_px(strategies))
+    chart = alt.layer(squares, numbers).properties(height=height)
     return style.matrix_spec_of(chart)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -12,6 +13,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from compilewatch.dashboard.charts import break_even, cold_start, trend_rows, trends
+from compilewatch.dashboard.document import svg
 from compilewatch.dashboard.pages.modes import charts as heat_map
 from compilewatch.dashboard.pages.trial import charts as samples
 from compilewatch.dashboard.parts import sizes, speedups
@@ -233,3 +235,13 @@ def test_torch_carries_its_own_parts_but_a_driver_beside_it_confounds() -> None:
     assert not confounded(alone)
     assert confounded(build_changes(before, {**before, "torch": "2.13.0", "driver": "580"}))
     assert build_changes(before, dict(before)) == []
+
+
+def test_slanted_names_leave_one_row_of_the_heat_map_its_height() -> None:
+    strategies = ("default", "default+dynamic", "default+dynamic+warm", "max-autotune", "cpp-wrapper")
+    shown = {"strength": 0.0, "text": "2.13x", "state": "number", "ink": "dark", "detail": ""}
+    cells = pd.DataFrame([{"workload": "mlp", "strategy": name, **shown} for name in strategies])
+    drawn = svg.draw(heat_map.spec(("mlp",), strategies), {"main": cells}, width_px=300)
+    plot = re.search(r'class="background"[^>]*d="M0,0h[0-9.]+v([0-9.]+)', drawn)
+    assert plot is not None
+    assert float(plot[1]) > 30
