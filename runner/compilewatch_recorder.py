@@ -25,6 +25,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import platform
 import re
@@ -43,6 +44,7 @@ from datetime import UTC, datetime
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, TypeVar
 
 _Batch = TypeVar("_Batch")
@@ -93,6 +95,15 @@ _COMPILING = re.compile(
     "compile|cudagraph|isa_probe|precompiled_header|autotun|all_configs|coordinate_desc", re.I
 )
 _MOST_NAMES = 10_000
+# A wrapper takes *args and **kwargs (inspect.CO_VARARGS, CO_VARKEYWORDS); of several functions that it holds
+# one of these names is what it wraps.
+_TAKES_ALL = 0x04 | 0x08
+_HELD = ("func", "fn", "function", "f", "method", "wrapped")
+_MOST_DECORATORS = 20
+_MOST_INPUTS = 100
+_LONGEST_TEXT = 1_000
+_LARGEST_LOOKED_AT = 1_000_000
+_LARGEST_INTEGER = 2**53
 _EVENTS = 20
 _TEXT = 200
 _SECONDS_BETWEEN_REPORTS = 1.0
@@ -105,7 +116,6 @@ _MOST_TENSORS = 8
 _COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_")
 _WITHOUT_EFFECT = ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS", "TRITON_CACHE_DIR")
 _LIMIT = 20_000
-_REQUEST: ContextVar[str | None] = ContextVar("compilewatch_request", default=None)
 
 
 class _Listener(logging.Handler):
@@ -209,18 +219,27 @@ class _Reporter(threading.Thread):
 
 
 class _Request(AbstractContextManager[None]):
-    """A generator would take three times as long, each request anew."""
+    """A generator would take three times as long, each request anew. `number` is given to those of which the
+    inputs are told and in which something compiles.
+    """
 
-    __slots__ = ("_label", "_token")
+    __slots__ = ("_token", "inputs", "label", "number")
 
-    def __init__(self, label: str) -> None:
-        self._label = label
+    def __init__(self, label: str, inputs: Mapping[str, Any]) -> None:
+        self.label = label
+        self.inputs = inputs
+        self.number: int | None = None
 
     def __enter__(self) -> None:
-        self._token = _REQUEST.set(self._label)
+        self._token = _REQUEST.set(self)
 
     def __exit__(self, *_: object) -> None:
         _REQUEST.reset(self._token)
+        if self.number is not None and _current is not None:
+            _current.answered(self)
+
+
+_REQUEST: ContextVar[_Request | None] = ContextVar("compilewatch_request", default=None)
 
 
 class Recorder:
@@ -248,12 +267,13 @@ class Recorder:
         self._late: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
         self._late_count = self._late_ns = self._dropped = 0
         self._called: dict[str, str] = {}
+        self._written_code: dict[str, CodeType] = {}
         self._reasons: dict[str, str] = {}
         self._files: dict[int, str] = {}
         self._answers = {"hit": 0, "miss": 0, "bypass": 0}
         self._stepped_ns: int | None = None
         self._reporter: _Reporter | None = None
-        self._lookups = 0
+        self._lookups = self._requests = 0
         self._settings: dict[str, str] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._listens_to_triton = False
@@ -397,7 +417,7 @@ class Recorder:
         now_ns = self._now_ns()
         began_ns = self._triton_began.pop(call.get("key"), now_ns)
         kernel = {"name": getattr(call.get("fn"), "name", None), "signature": str(call.get("repr"))[:_LIMIT]}
-        self._write({"at_ns": now_ns, "triton": kernel | {"began_ns": began_ns}} | _request())
+        self._write({"at_ns": now_ns, "triton": kernel | {"began_ns": began_ns}} | self._request())
         if not self._open:
             self._note_late(str(kernel["name"]), None, began_ns, now_ns)
 
@@ -465,7 +485,7 @@ class Recorder:
         sent = self._reporter.sent_events if self._reporter is not None else self._late_count
         if len(self._late) == _EVENTS and self._late[0]["number"] > sent:
             self._dropped += 1
-        request = _REQUEST.get()
+        waiting = _REQUEST.get()
         self._late.append(
             {
                 "number": self._late_count,
@@ -473,10 +493,30 @@ class Recorder:
                 "cost_ns": max(0, ended_ns - began_ns),
                 "what": what[:_TEXT],
                 "reason": reason and reason[:_TEXT],
-                "request": None if request is None else str(request)[:_TEXT],
+                "request": None if waiting is None else str(waiting.label)[:_TEXT],
             }
         )
         self._tell()
+
+    def _request(self) -> dict[str, Any]:
+        """Who waits for what is compiled here, and the number under which the inputs follow, if told."""
+        if (waiting := _REQUEST.get()) is None:
+            return {}
+        if waiting.inputs and waiting.number is None:
+            self._requests += 1
+            waiting.number = self._requests
+        numbered = {} if waiting.number is None else {"answer": waiting.number}
+        return {"request": str(waiting.label)[:_LIMIT]} | numbered
+
+    def answered(self, request: _Request) -> None:
+        """A request has ended in which something was compiled: what it was called with goes into the file."""
+        self._guarded(self._write_inputs)(request)
+
+    def _write_inputs(self, request: _Request) -> None:
+        inputs: list[dict[str, Any]] = []
+        for name, value in request.inputs.items():
+            _describe(value, f"L[{name!r}]", inputs)
+        self._write({"at_ns": self._now_ns(), "answer": request.number, "inputs": inputs})
 
     def _tell(self) -> None:
         if self._reporter is not None:
@@ -557,7 +597,7 @@ class Recorder:
             differing |= dict.fromkeys(self._names[cache] - set(settings))
         names = self._names[cache]
         differing |= {name: v for name, v in settings.items() if name not in names or known[name] != v}
-        self._write(line | {"lookup": lookup | {"settings": differing}} | _request())
+        self._write(line | {"lookup": lookup | {"settings": differing}})
 
     def _compiled(self, metadata: Mapping[str, Any], payload: str) -> None:
         """A structured record of torch: of most nothing is needed."""
@@ -584,7 +624,7 @@ class Recorder:
             for name in _METRICS:
                 if name in metadata:
                     figures = {key: metadata[name].get(key) for key in _FIGURES}
-                    self._write({"trace": {name: figures} | ids})
+                    self._write({"trace": {name: figures | self._of_written(ids)} | ids})
 
     def _timed(self, event: Mapping[str, Any]) -> None:
         if not event or event["name"].startswith("pass."):
@@ -593,7 +633,7 @@ class Recorder:
         figures = {name: event[name] for name in ("name", "ts", "ph")}
         compile_id = (event.get("args") or {}).get("compile_id")
         if self._ready:
-            self._write({"trace": {"chromium_event": figures}, "compile_id": compile_id} | _request())
+            self._write({"trace": {"chromium_event": figures}, "compile_id": compile_id} | self._request())
         else:
             self._write({"trace": {"chromium_event": figures}})
         found = _COMPILE_ID.match(str(compile_id))
@@ -613,10 +653,23 @@ class Recorder:
 
     def _started(self, stack: Any, ids: Mapping[str, Any]) -> None:
         """Dynamo begins to trace a function, which gets its name from here on."""
-        if stack and len(self._called) < _MOST_NAMES:
-            innermost = stack[-1]
-            place = f"{self._files.get(innermost.get('filename'), '?')}:{innermost.get('line')}"
-            self._called[str(ids.get("frame_id"))] = f"{innermost.get('name')} ({place})"
+        frame_id = str(ids.get("frame_id"))
+        if not stack or len(self._called) >= _MOST_NAMES or frame_id in self._called:
+            return
+        innermost = stack[-1]
+        name, place = innermost.get("name"), self._files.get(innermost.get("filename"), "?")
+        line = innermost.get("line")
+        if (written := _behind_decorators()) is not None:
+            self._written_code[frame_id] = written
+            name, place, line = written.co_name, Path(written.co_filename).name, written.co_firstlineno
+        self._called[frame_id] = f"{name} ({place}:{line})"
+
+    def _of_written(self, ids: Mapping[str, Any]) -> dict[str, Any]:
+        """What the user wrote, where torch names the wrapper that a decorator put around it."""
+        if (code := self._written_code.get(str(ids.get("frame_id")))) is None:
+            return {}
+        named = {"co_name": code.co_name, "co_filename": code.co_filename}
+        return named | {"co_firstlineno": code.co_firstlineno}
 
     def stop(self) -> None:
         """End the recording; the file is whole from here on."""
@@ -701,9 +754,14 @@ def ready() -> None:
         _current.ready()
 
 
-def request(label: str) -> AbstractContextManager[None]:
-    """What compiles inside, in this thread or task, is noted as that of the request `label`."""
-    return _Request(label)
+def request(label: str, **inputs: Any) -> AbstractContextManager[None]:
+    """What compiles inside, in this thread or task, is noted as that of the request `label`.
+
+    `inputs` are arguments of what answers it. Where something compiles, sizes and types of tensors are noted,
+    numbers and texts as they are, and the written warm-up calls with these instead of those that the compiled
+    functions got: as where a function makes a cache of its own and hands it down.
+    """
+    return _Request(label, inputs)
 
 
 def stop() -> None:
@@ -715,9 +773,45 @@ def stop() -> None:
     _current = None
 
 
-def _request() -> dict[str, Any]:
-    label = _REQUEST.get()
-    return {} if label is None else {"request": str(label)[:_LIMIT]}
+def _describe(value: Any, source: str, into: list[dict[str, Any]]) -> None:
+    """An argument of a request: what a tensor is like, each entry of a list or a dict, else what it is."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    told: dict[str, Any] = {"source": source[:_TEXT]}
+    if len(into) >= _MOST_INPUTS:
+        into[_MOST_INPUTS:] = [told | {"made_of": f"more than {_MOST_INPUTS} values"}]
+    elif tensor is not None and isinstance(value, tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        into.append(told | {"size": list(value.shape), "dtype": dtype, "filled_with": _filled_with(value)})
+    elif isinstance(value, list | tuple) and value:
+        for number, each in enumerate(value[: _MOST_INPUTS + 1]):
+            _describe(each, f"{source}[{number}]", into)
+    elif isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
+        for key, each in value.items():
+            _describe(each, f"{source}[{key!r}]", into)
+    elif _is_literal(value):
+        into.append(told | {"literal": json.dumps(value)})
+    else:
+        into.append(told | {"made_of": type(value).__name__[:_TEXT]})
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_TEXT
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, int) or (isinstance(value, list | tuple | dict) and not value)
+
+
+def _filled_with(tensor: Any) -> int | None:
+    """The value that all of a tensor of whole numbers has, as a mask of ones; None where it has several."""
+    try:
+        if tensor.is_floating_point() or tensor.is_complex() or not 0 < tensor.numel() <= _LARGEST_LOOKED_AT:
+            return None
+        first = tensor.flatten()[0]
+        value = int(first)
+        return value if abs(value) <= _LARGEST_INTEGER and bool((tensor == first).all()) else None
+    except Exception:  # noqa: BLE001 - a tensor of a kind of its own is told by its size
+        return None
 
 
 def _process() -> dict[str, Any]:
@@ -782,6 +876,39 @@ def _at_first_step() -> dict[str, Any]:
         facts |= {"device": "hip" if torch.version.hip else "cuda", "device_name": properties.name}
         facts["device_memory_bytes"] = properties.total_memory
     return facts
+
+
+def _behind_decorators() -> CodeType | None:
+    """Of the function that Dynamo is compiling, called by it: the code behind wrappers of decorators, which
+    take whatever they get and hand it to a function that they hold; None where there is no wrapper.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "torch._dynamo.convert_frame":
+        frame = frame.f_back
+    while frame is not None and frame.f_code.co_name != "_compile":
+        frame = frame.f_back
+    if frame is None:
+        return None
+    compiled, closure = frame.f_locals.get("code"), frame.f_locals.get("closure")
+    code = compiled
+    for _ in range(_MOST_DECORATORS):
+        if not isinstance(code, CodeType) or code.co_flags & _TAKES_ALL != _TAKES_ALL or not closure:
+            break
+        held = {name: _content(cell) for name, cell in zip(code.co_freevars, closure, strict=False)}
+        functions = {name: each for name, each in held.items() if isinstance(each, FunctionType)}
+        if len(functions) != 1 and not (functions := {n: functions[n] for n in _HELD if n in functions}):
+            break
+        function = next(iter(functions.values()))
+        code, closure = function.__code__, function.__closure__
+    return code if code is not compiled else None
+
+
+def _content(cell: Any) -> Any:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return None
+    return value.__func__ if isinstance(value, MethodType) else value
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pprint import pformat
 from typing import Any
 
-from compilewatch.db.records.evidence import AfterReady, CompileAfterReady, CompiledInput, CompileKind
+from compilewatch.db.records.evidence import (
+    AfterReady,
+    CompileAfterReady,
+    CompiledInput,
+    CompileKind,
+    RequestInput,
+)
 from compilewatch.db.units import count, duration, plural, words
 
 _NAMED = 3
 _RESUMED = "torch_dynamo_resume_in_"
 _STEP = re.compile(r"\['([^']*)'\]|\[(\d+)\]")
 _DTYPE = re.compile(r"[a-z][a-z0-9_]{1,30}")
+_ANSWERS = "what answers a request"
+_UNMADE = object()
 _WITH_INPUTS = (CompileKind.COMPILATION, CompileKind.RECOMPILATION)
 
 
@@ -63,12 +72,23 @@ def _line(each: CompileAfterReady) -> tuple[str, str]:
 
 
 def _inputs_text(each: CompileAfterReady) -> str:
+    if each.request_inputs:
+        return ", ".join(map(_request_input_text, each.request_inputs))
     return ", ".join(_input_text(tensor) for tensor in each.inputs or ())
 
 
 def _input_text(tensor: CompiledInput) -> str:
-    size = " x ".join(map(str, tensor.size)) or "a number"
-    return f"{_name(tensor.source)} {size} {tensor.dtype}"
+    return f"{_name(tensor.source)} {_size_text(tensor.size)} {tensor.dtype}"
+
+
+def _request_input_text(told: RequestInput) -> str:
+    if told.size is not None:
+        return f"{_name(told.source)} {_size_text(told.size)} {told.dtype}"
+    return f"{_name(told.source)} {told.literal or told.made_of}"
+
+
+def _size_text(size: Sequence[int]) -> str:
+    return " x ".join(map(str, size)) or "a number"
 
 
 def _name(source: str) -> str:
@@ -87,7 +107,8 @@ import torch
 
 JOB = {job}
 
-# Of each function its calls: arguments by name; a tensor is its size and type.
+# Of each function its calls: arguments by name; a tensor is its size and type, and what it is filled with.
+# "{answers}" is the function that answers a request, where the job tells what it calls that with.
 INPUTS = {inputs}
 
 # What no call with other sizes warms up.
@@ -105,8 +126,11 @@ def warm_up(*functions, device=None):
 
 def _made(part, device):
     if isinstance(part, tuple):
-        size, dtype = part
-        return torch.zeros(size, dtype=getattr(torch, dtype), device=device)
+        size, dtype, *filled_with = part
+        tensor = torch.zeros(size, dtype=getattr(torch, dtype), device=device)
+        return tensor.fill_(*filled_with) if filled_with else tensor
+    if not isinstance(part, dict) or not part:
+        return part
     if all(isinstance(name, int) for name in part):
         return [_made(part[index], device) for index in sorted(part)]
     return {{name: _made(entry, device) for name, entry in part.items()}}
@@ -120,35 +144,70 @@ def warm_up_script(job: str, processes: Iterable[AfterReady]) -> str | None:
     calls: dict[str, list[dict[str, Any]]] = {}
     left_out: list[str] = []
     for each in (each for facts in processes for each in facts.compiles):
-        arguments = _arguments(each)
+        function, arguments = _call(each)
         if arguments:
-            of_function = calls.setdefault(each.function or "the function", [])
+            of_function = calls.setdefault(function, [])
             if arguments not in of_function:
                 of_function.append(arguments)
-        elif not (each.function or "").startswith(_RESUMED):
-            text = ": ".join(filter(None, (words(each.kind.value), each.function, each.reason)))
+        elif each.request_inputs or not (each.function or "").startswith(_RESUMED):
+            text = ": ".join(filter(None, (words(each.kind.value), each.function, _unmade(each))))
             left_out += [text] if text not in left_out else []
     if not calls:
         return None
     shown = {"inputs": calls, "left_out": left_out}
     return _SCRIPT.format(
-        job=repr(job), **{name: pformat(value, width=100, sort_dicts=False) for name, value in shown.items()}
+        job=repr(job),
+        answers=_ANSWERS,
+        **{name: pformat(value, width=100, sort_dicts=False) for name, value in shown.items()},
     )
 
 
-def _arguments(each: CompileAfterReady) -> dict[str, Any]:
-    """Arguments by name, nested as the function has them; empty where they cannot be made.
+def _unmade(each: CompileAfterReady) -> str | None:
+    """Why nothing calls what was compiled, where its arguments tell."""
+    if each.request_inputs:
+        unmade = (told for told in each.request_inputs if told.made_of)
+        return "; ".join(f"{_name(told.source)} is a {told.made_of}" for told in unmade)
+    if each.objects:
+        names = ", ".join(map(_name, each.objects))
+        return f"{names}: more than tensors, name the inputs of `record.request`"
+    return each.reason
+
+
+def _call(each: CompileAfterReady) -> tuple[str, dict[str, Any]]:
+    """The function to call with which arguments by name, nested as it has them; none where they cannot be
+    made.
 
     The rest of a function after a graph break is called by the function itself.
     """
-    if each.kind not in _WITH_INPUTS or (each.function or "").startswith(_RESUMED):
-        return {}
+    if each.request_inputs:
+        return _ANSWERS, _nested((told.source, _of_request(told)) for told in each.request_inputs)
+    if each.kind not in _WITH_INPUTS or (each.function or "").startswith(_RESUMED) or each.objects:
+        return "", {}
+    tensors = ((tensor.source, _tensor(tensor.size, tensor.dtype)) for tensor in each.inputs or ())
+    return each.function or "the function", _nested(tensors)
+
+
+def _tensor(size: Sequence[int], dtype: str | None, *filled_with: int) -> Any:
+    return (list(size), dtype, *filled_with) if _DTYPE.fullmatch(dtype or "") else _UNMADE
+
+
+def _of_request(told: RequestInput) -> Any:
+    if told.size is not None:
+        return _tensor(told.size, told.dtype, *([] if told.filled_with is None else [told.filled_with]))
+    try:
+        value = json.loads(told.literal or "", parse_constant=lambda _: _UNMADE)
+    except ValueError:
+        return _UNMADE
+    # What is not empty comes entry by entry.
+    return _UNMADE if isinstance(value, list | dict) and value else value
+
+
+def _nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by argument, list index and key, as `L['batch']['ids']` says; none where one cannot be made."""
     arguments: dict[Any, Any] = {}
-    for tensor in each.inputs or ():
-        if not _DTYPE.fullmatch(tensor.dtype):
-            return {}
-        steps = [name or int(index) for name, index in _STEP.findall(tensor.source)]
-        if not steps or not _is_argument(steps[0]):
+    for source, value in values:
+        steps = [name or int(index) for name, index in _STEP.findall(source)]
+        if value is _UNMADE or not steps or not _is_argument(steps[0]):
             return {}
         *folders, last = steps
         place: Any = arguments
@@ -156,7 +215,7 @@ def _arguments(each: CompileAfterReady) -> dict[str, Any]:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
                 return {}
-        place[last] = (tensor.size, tensor.dtype)
+        place[last] = value
     return arguments
 
 

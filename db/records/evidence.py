@@ -360,6 +360,23 @@ class CompiledInput(Record):
     """As torch names it, without `torch.`."""
 
 
+class RequestInput(Record):
+    """An argument of what answers a request, or an entry of one; exactly one of size, literal and made_of."""
+
+    source: Name
+    """As of a compiled function: `L['x']` is the argument x."""
+    size: list[Count] | None = None
+    """Of a tensor its sizes."""
+    dtype: Key | None = None
+    """Of a tensor its type, without `torch.`."""
+    filled_with: Integer | None = None
+    """The value that all of a tensor of whole numbers has; null where it has several."""
+    literal: Text | None = None
+    """A number, a text, true, false, null, or an empty list or object, as JSON."""
+    made_of: Name | None = None
+    """What it is else: no warm-up can make it."""
+
+
 class CompileAfterReady(Record):
     """One compilation that somebody waited for."""
 
@@ -375,8 +392,12 @@ class CompileAfterReady(Record):
     """The guard that failed, or the signature of a Triton kernel; null for the first of a function."""
     inputs: list[CompiledInput] | None = None
     """The tensors among the arguments; null where they are not told."""
+    objects: list[Name] | None = None
+    """Arguments that are objects with tensors of their own, as a cache is; null where there are none."""
     request: Text | None = None
     """What the job called the request that waited; null where it did not."""
+    request_inputs: list[RequestInput] | None = None
+    """What that request was called with; null where the job does not tell."""
 
 
 class AfterReady(Record):

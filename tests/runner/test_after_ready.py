@@ -6,14 +6,23 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from compilewatch.dashboard.document.sections import sections
 from compilewatch.dashboard.pages.trial.one_trial import trial_parts
 from compilewatch.db.cause.after_ready import warm_up_script
-from compilewatch.db.records.evidence import AfterReady, CompileAfterReady, CompiledInput, CompileKind
+from compilewatch.db.records.evidence import (
+    AfterReady,
+    CompileAfterReady,
+    CompiledInput,
+    CompileKind,
+    RequestInput,
+)
 from compilewatch.db.records.trial import Trial
+from compilewatch.runner import compilewatch_recorder as recorder
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from tests.dashboard.conftest import DATABASE
@@ -85,8 +94,91 @@ server.shutdown()
 """
 
 
+# A compiled function behind a decorator, with an object of the job's own: nothing outside can make that.
+_WITH_STATE = """
+import functools, sys
+import torch
+from compilewatch import record
+
+
+def checked(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class State:
+    def __init__(self, rows):
+        self.sums = torch.zeros(rows)
+
+
+@torch.compile(backend="eager", dynamic=False)
+@checked
+@checked
+def forward(features, state):
+    state.sums += features
+    return state.sums * 2
+
+
+def answer(features, mask, times, options):
+    state = State(len(features))
+    for _ in range(times if mask.all() else 0):
+        forward(features, state)
+
+
+def ask(rows):
+    told = {"features": torch.randn(rows), "mask": torch.ones(rows, dtype=torch.bool)}
+    told |= {"times": 2, "options": {"names": ["a"], "none": None, "empty": {}}}
+    with record.request(f"{rows} rows", **(told if sys.argv[1] != "untold" else {})):
+        answer(**told)
+
+
+ask(8)
+if sys.argv[1] == "warm":
+    from warm_up import warm_up
+
+    warm_up(answer)
+record.ready()
+for rows in (8, 24, 48):
+    ask(rows)
+"""
+_GENERATE = """
+import sys
+import torch
+from compilewatch import record
+from transformers import LlamaConfig, LlamaForCausalLM
+
+torch.manual_seed(0)
+sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+config = LlamaConfig(vocab_size=128, num_hidden_layers=1, max_position_embeddings=64, **sizes)
+model = LlamaForCausalLM(config).eval()
+model.forward = torch.compile(model.forward, backend="eager", dynamic=False)
+# A cache of one length: else it grows with the longest prompt so far, and with it what is compiled.
+model.generation_config.update(cache_implementation="static", max_cache_len=32, pad_token_id=0)
+
+
+def ask(rows, length):
+    ids = torch.randint(1, 128, (rows, length))
+    told = {"inputs": ids, "attention_mask": torch.ones_like(ids), "max_new_tokens": 4, "do_sample": False}
+    with record.request(f"{rows} x {length}", **told):
+        model.generate(**told)
+
+
+ask(1, 8)
+if sys.argv[1] == "warm":
+    from warm_up import warm_up
+
+    warm_up(model.generate)
+record.ready()
+for rows, length in ((1, 8), (2, 8), (1, 12)):
+    ask(rows, length)
+"""
+
+
 def _served(folder: Path, *arguments: str) -> tuple[str, Path]:
-    jobs = folder / f"jobs{len(arguments)}"
+    jobs = folder / "-".join(("jobs", *arguments))
     words = [
         sys.executable,
         "-m",
@@ -164,6 +256,118 @@ def test_what_compiled_after_ready_is_found_and_its_warm_up_leaves_none(
     capsys.readouterr()
     assert exit_code_of(app, ["warm-up", "ranker-serve", "--db", database]) == 0
     assert capsys.readouterr().out == "# ranker-serve compiled nothing after ready.\n"
+
+
+def _warm_up(jobs: Path, database: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert exit_code_of(app, ["import", str(jobs), "--db", database]) == 0
+    capsys.readouterr()
+    exit_code_of(app, ["warm-up", "ranker-serve", "--db", database])
+    return "".join(capsys.readouterr())
+
+
+def test_a_request_is_warmed_up_where_a_compiled_function_gets_what_only_the_job_can_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "serve.py").write_text(_WITH_STATE)
+    _, untold = _served(tmp_path, "untold")
+    (trial,) = read(untold)
+    # What is compiled is a wrapper; its name is that of what it wraps, with its line.
+    assert {each.function for each in _after_ready(trial).compiles} == {"forward (serve.py:20)"}
+    assert {tuple(each.objects or ()) for each in _after_ready(trial).compiles} == {("L['args'][1]",)}
+    said = _warm_up(untold, f"sqlite:///{tmp_path / 'untold.db'}", capsys)
+    assert "2 compilations after ready, and none has inputs to call with" in said
+
+    _, told = _served(tmp_path, "told")
+    (trial,) = read(told)
+    assert [each.request for each in _after_ready(trial).compiles] == ["24 rows", "48 rows"]
+    script = _warm_up(told, f"sqlite:///{tmp_path / 'told.db'}", capsys)
+    module: dict[str, Any] = {}
+    exec(script, module)
+    ((first, second),) = module["INPUTS"].values()
+    assert first == {
+        "features": ([24], "float32"),
+        "mask": ([24], "bool", 1),
+        "times": 2,
+        "options": {"names": {0: "a"}, "none": None, "empty": {}},
+    }
+    assert second["features"] == ([48], "float32")
+    called: list[dict[str, Any]] = []
+    module["warm_up"](lambda **arguments: called.append(arguments))
+    assert called[0]["options"] == {"names": ["a"], "none": None, "empty": {}}
+    assert called[0]["mask"].all()
+    (tmp_path / "warm_up.py").write_text(script)
+    _, warm = _served(tmp_path, "warm")
+    (again,) = read(warm)
+    assert _after_ready(again).compiles == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_generate_loop_with_a_static_cache_is_warmed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("transformers")
+    (tmp_path / "serve.py").write_text(_GENERATE)
+    _, cold = _served(tmp_path, "cold")
+    (trial,) = read(cold)
+    compiles = _after_ready(trial).compiles
+    assert [each.request for each in compiles] == ["2 x 8", "2 x 8", "1 x 12"]
+    assert all((each.function or "").startswith("forward (modeling_llama.py:") for each in compiles)
+    assert all("User stack" not in (each.reason or "") for each in compiles)
+    (tmp_path / "warm_up.py").write_text(_warm_up(cold, f"sqlite:///{tmp_path / 'new.db'}", capsys))
+    _, warm = _served(tmp_path, "warm")
+    (again,) = read(warm)
+    assert _after_ready(again).compiles == []
+
+
+def test_what_a_request_was_called_with_is_told_as_it_can_be_made(tmp_path: Path) -> None:
+    described: list[dict[str, Any]] = []
+    for value in (
+        float("inf"),
+        "x" * 2_000,
+        object,
+        [torch.ones(2, 0)],
+        torch.full((2,), -3),
+        torch.arange(3),
+    ):
+        recorder._describe(value, "L['x']", described)
+    assert [each.get("made_of") for each in described[:3]] == ["float", "str", "type"]
+    assert [(each["source"], each.get("filled_with")) for each in described[3:]] == [
+        ("L['x'][0]", None),
+        ("L['x']", -3),
+        ("L['x']", None),
+    ]
+    many: list[dict[str, Any]] = []
+    recorder._describe(list(range(1_000)), "L['x']", many)
+    assert len(many) == 101
+    assert many[-1]["made_of"] == "more than 100 values"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"made_of": "CompileConfig"},
+        {"literal": "Infinity"},
+        {"literal": "[1]"},
+        {"literal": "import os"},
+        {"size": [2], "dtype": "int64, os"},
+    ],
+)
+def test_a_request_with_an_argument_that_cannot_be_made_is_left_out(told: dict[str, Any]) -> None:
+    inputs = [RequestInput(source="L['n']", literal="4"), RequestInput(source="L['config']", **told)]
+    seen = RequestInput(source="L['n']", literal="3")
+    compiles = [
+        CompileAfterReady(after_ns=0, cost_ns=1, kind=CompileKind.COMPILATION, request_inputs=each)
+        for each in ([seen], inputs)
+    ]
+    script = warm_up_script("ranker", [AfterReady(count=2, cost_ns=2, compiles=compiles)])
+    assert script is not None
+    module: dict[str, Any] = {}
+    exec(script, module)
+    assert list(module["INPUTS"].values()) == [[{"n": 3}]]
+    assert len(module["LEFT_OUT"]) == 1
+    if "made_of" in told:
+        assert module["LEFT_OUT"] == ["compilation: config is a CompileConfig"]
 
 
 def test_a_job_is_ready_after_steps_and_one_that_never_is_is_told_how(

@@ -65,7 +65,7 @@ class _Recording:
             self.log.add(line.part("trace"), line.text("payload", MAX_LINE_BYTES) or "")
             if self.after_ready is not None:
                 self.after_ready.add(line)
-        elif "triton" in line.data and self.after_ready is not None:
+        elif self.after_ready is not None and ("triton" in line.data or "inputs" in line.data):
             self.after_ready.add(line)
         elif "lookup" in line.data:
             self.lookups.append(line.part("lookup"))
