@@ -52,7 +52,7 @@ from compilewatch.runner.config.sections import (
     secret_web_address,
     split_list,
 )
-from compilewatch.runner.worker.host.affinity import step_threads
+from compilewatch.runner.worker.step.host import step_threads
 
 Ranks = Annotated[int, Field(ge=1, le=64)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compilewatch.runner.device.state import nvml_handle, nvml_query, whole_device
-from compilewatch.runner.worker.host.affinity import siblings_of
+from compilewatch.runner.worker.step.host import siblings_of
 
 _WORD_BITS = 64
 _WORDS = 64

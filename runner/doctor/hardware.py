@@ -20,7 +20,7 @@ from compilewatch.runner.device.state import (
     whole_device,
 )
 from compilewatch.runner.doctor.software import DoctorFinding, ok, warn
-from compilewatch.runner.worker.host.facts import cpu_name
+from compilewatch.runner.worker.step.host import cpu_name
 from compilewatch.runner.worker.timing.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
 
 _ROOT = Path("/")

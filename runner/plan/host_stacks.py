@@ -21,7 +21,7 @@ from compilewatch.runner.config.settings import THIS_INTERPRETER, BuildSettings,
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.plan.builds import known_builds
 from compilewatch.runner.plan.interpreter import answer_of
-from compilewatch.runner.worker.host.facts import RECORDED_PACKAGES, split_version, torch_variant
+from compilewatch.runner.worker.step.host import RECORDED_PACKAGES, split_version, torch_variant
 
 # What the runner adds to a build's facts: the C++ compiler the workers will find.
 

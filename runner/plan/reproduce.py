@@ -28,7 +28,7 @@ from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from compilewatch.runner.plan.selection import select_by_data
 from compilewatch.runner.plan.trial_spec import Diagnostics, MatmulPrecision, TorchSettings, TrialSpec
-from compilewatch.runner.worker.host.facts import split_version, torch_variant
+from compilewatch.runner.worker.step.host import split_version, torch_variant
 
 MOST_THREADS = 1024
 """More than that a record cannot ask for; a script may be for a larger host than this one."""
@@ -107,7 +107,7 @@ def script_of(trial: Trial, settings: Settings) -> str:
     case = case_here(trial, settings)
     definition = case.definition
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("compilewatch.runner.worker.compiler.reproduction", "reproduce")
+    bundle.add("compilewatch.runner.worker.compiler.scripts", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
     spec = case_spec(definition, case.strategy, device_of(trial), settings)
     spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}

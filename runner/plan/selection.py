@@ -20,7 +20,7 @@ from compilewatch.runner.catalog.targets import check_builder, check_target, is_
 from compilewatch.runner.catalog.user import sweep_names, user_target, user_workloads
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.interpreter import InterpreterFacts
-from compilewatch.runner.worker.host.affinity import COMPILE_THREADS
+from compilewatch.runner.worker.step.host import COMPILE_THREADS
 
 # Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
 

@@ -13,7 +13,7 @@ from compilewatch.db.records.trial import Failure, FailureKind
 from compilewatch.db.units import size, words
 from compilewatch.runner.config.scrub import scrub
 from compilewatch.runner.process.pipe import ProcessOutcome
-from compilewatch.runner.worker.host.free_memory import limit_bytes
+from compilewatch.runner.worker.step.host import memory_limit_bytes
 
 _LOG_LIMIT = 65_536
 _CAUSE_LIMIT = 300
@@ -119,7 +119,7 @@ def with_advice(kind: FailureKind, message: str, device: str = "cpu") -> str:
     if kind is FailureKind.TIMEOUT:
         advice = "Raise `timeout_s` in [run], or set COMPILEWATCH_RUN__TIMEOUT_S."
     elif kind is FailureKind.OUT_OF_MEMORY:
-        limit = limit_bytes() if device == "cpu" else None
+        limit = memory_limit_bytes() if device == "cpu" else None
         of_host = f" than the {size(limit)} here" if limit else ""
         advice = f"Take a smaller `batch_size` or model, or more memory{of_host}."
     return f"{message.rstrip('.')}. {advice}" if advice else message

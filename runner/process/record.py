@@ -30,7 +30,7 @@ from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.failure import Ending, failure_of, log_tail, with_advice, with_cause
 from compilewatch.runner.process.pipe import ProcessOutcome
-from compilewatch.runner.worker.host.facts import machine_facts
+from compilewatch.runner.worker.step.host import machine_facts
 from compilewatch.runner.worker.step.messages import (
     SLOWED,
     Energy,

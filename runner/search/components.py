@@ -16,7 +16,7 @@ from compilewatch.db.judge.compare.attribution import Hybrid
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.builds import BuildError, created_builds
 from compilewatch.runner.plan.interpreter import answer_of
-from compilewatch.runner.worker.host.facts import RECORDED_PACKAGES
+from compilewatch.runner.worker.step.host import RECORDED_PACKAGES
 
 PYTHON = "python"
 REST = "other packages"

@@ -17,7 +17,7 @@ import torch
 from compilewatch.runner.worker import numerics
 from compilewatch.runner.worker.compiler import compiling
 from compilewatch.runner.worker.failures import describe
-from compilewatch.runner.worker.internals.compiler import compiler_bisector, reset_compiler
+from compilewatch.runner.worker.step.internals import compiler_bisector, reset_compiler
 from compilewatch.runner.worker.step.loading import UnsupportedCaseError
 from compilewatch.runner.worker.step.messages import Specification
 from compilewatch.runner.worker.step.steps import Variant, apart, make_variant

@@ -1,21 +1,29 @@
-"""Compiler facts, memory and numerics, looked at once everything is timed."""
+"""Compiler facts, memory, numerics and a variant beside float32, looked at once everything is timed."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import statistics
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-from compilewatch.runner.worker import numerics, streams, variants
+import torch
+
+from compilewatch.runner.worker import numerics, streams
 from compilewatch.runner.worker.cold_start import Started
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.failures import WrongResultError, is_ours
-from compilewatch.runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
+from compilewatch.runner.worker.held_memory import Partitions, blocks_at_peak, saved_for_backward
+from compilewatch.runner.worker.numerics import seed_all
 from compilewatch.runner.worker.progress import Progress
-from compilewatch.runner.worker.step import memory, profiling
-from compilewatch.runner.worker.step.steps import Variant, grad_context
+from compilewatch.runner.worker.step import loading, memory, profiling
+from compilewatch.runner.worker.step.internals import as_written, force_eager
+from compilewatch.runner.worker.step.steps import Variant, first_batch, grad_context, output_of, tensors_of
 from compilewatch.runner.worker.timed import Timed
 from compilewatch.runner.worker.timing.sampling import Side
+from compilewatch.runner.workloads.built import Built
 
 _STEPS = 3
 _ITERATIONS = 3
@@ -87,7 +95,7 @@ def _check_numerics(progress: Progress, control: Variant, subject: Variant) -> N
     if wrong is not None:
         raise WrongResultError(wrong)
     if spec.workload.variant not in (None, "float32") and record.numerics["status"] == "pass":
-        record.numerics["float32_error"] = variants.error_of(progress, subject)
+        record.numerics["float32_error"] = error_of(progress, subject)
 
 
 def _stream_facts(started: Started, timed: Timed) -> dict[str, Any] | None:
@@ -171,3 +179,33 @@ def _held_of(progress: Progress, sides: _Held) -> dict[str, Any]:
         except Exception:  # noqa: BLE001 - functions of torch.func refuse hooks, and the trial is right
             traceback.print_exc()
     return found
+
+
+def error_of(progress: Progress, subject: Variant) -> float | None:
+    """How far the outputs of `subject` are from those of the same model and inputs in float32, by eager: the
+    root mean square of the differences over that of the outputs. None where they cannot be compared.
+    """
+    spec = progress.spec
+    workload = dataclasses.replace(spec.workload, variant=None, dtype="float32")
+    seed_all(spec.seed)
+    built = loading.build_workload(
+        loading.import_builder(workload.target, workload.path), workload, progress.device
+    )
+    with grad_context(built), force_eager():
+        seed_all(spec.seed)
+        exact = _outputs(built, as_written(built.model_or_fn))
+    with grad_context(subject.built):
+        seed_all(spec.seed)
+        own = _outputs(subject.built, subject.call)
+    if not exact or [each.shape for each in exact] != [each.shape for each in own]:
+        return None
+    size = math.sqrt(sum(float(each.square().sum()) for each in exact))
+    off = math.sqrt(sum(float((one - other).square().sum()) for one, other in zip(own, exact, strict=True)))
+    relative = off / size if size else math.nan
+    return relative if math.isfinite(relative) else None
+
+
+def _outputs(built: Built, call: Callable[..., Any]) -> list[torch.Tensor]:
+    """The floating-point tensors of one forward pass, as float64."""
+    found = tensors_of(output_of(built, call, first_batch(built)))
+    return [each.detach().double() for each in found if each.is_floating_point()]

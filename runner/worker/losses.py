@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from compilewatch.runner.worker.compiler import compiling
-from compilewatch.runner.worker.internals.stance import as_written, force_eager
 from compilewatch.runner.worker.numerics import seed_all
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.step import loading
+from compilewatch.runner.worker.step.internals import as_written, force_eager
 from compilewatch.runner.worker.step.steps import Variant, first_batch, make_variant
 from compilewatch.runner.worker.tensor_comparison import finite
 from compilewatch.runner.workloads.built import TRAINING, Batch, Built

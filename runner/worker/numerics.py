@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
+from compilewatch.runner.worker import tensor_comparison
 from compilewatch.runner.worker.failures import kind_of
-from compilewatch.runner.worker.internals.stance import force_eager
-from compilewatch.runner.worker.step import derivatives
+from compilewatch.runner.worker.step.internals import force_eager
 from compilewatch.runner.worker.step.leaves import (
     Leaves,
     copied,
@@ -68,7 +68,7 @@ _CHECKED_SHAPES = 16
 _RIGHT_GRADIENT = 0.03
 _WRONG_GRADIENT = 0.06
 _TELLING = 0.02
-_SMALLER_STEP = derivatives.STEP / 4
+_SMALLER_STEP = tensor_comparison.STEP / 4
 _MOST_DERIVED = 4
 _DERIVED_NS = 20e9
 
@@ -152,7 +152,7 @@ class _Runs:
         return results
 
     def gradient_error(
-        self, seed: int, name: str, gradient: torch.Tensor, step: float = derivatives.STEP
+        self, seed: int, name: str, gradient: torch.Tensor, step: float = tensor_comparison.STEP
     ) -> float:
         """How far the gradient of the weight `name` is from that of the loss of this seed, by `error_of`."""
         model = self.built.model_or_fn
@@ -167,7 +167,7 @@ class _Runs:
 
         self.state.restore()
         with self.around():
-            return derivatives.error_of(weight, gradient, loss, step)
+            return tensor_comparison.error_of(weight, gradient, loss, step)
 
     def _run(self, results: Leaves) -> None:
         for call in range(self.calls):
@@ -396,7 +396,7 @@ def _held_to_loss(
     for name in _derived(once, clock):
         weight = name.removeprefix(_GRADIENT_OF)
         # Both sides, and a smaller step where one is in doubt.
-        if name not in first or not clock.leaves(3 * derivatives.RUNS):
+        if name not in first or not clock.leaves(3 * tensor_comparison.RUNS):
             break
         try:
             of_eager = control.gradient_error(seed, weight, first[name])
@@ -432,7 +432,7 @@ def _derived(results: Leaves, clock: _Clock) -> list[str]:
     }
     floor = _SMALLEST_GRADIENT * max(norms.values(), default=0.0)
     names = [name for name, norm in norms.items() if norm > floor]
-    most = clock.runs_within(_DERIVED_NS) // (2 * derivatives.RUNS)
+    most = clock.runs_within(_DERIVED_NS) // (2 * tensor_comparison.RUNS)
     return names[:: max(1, len(names) // _MOST_DERIVED)][: max(1, min(_MOST_DERIVED, most))]
 
 

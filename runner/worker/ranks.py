@@ -25,12 +25,15 @@ import torch
 
 from compilewatch.runner.worker.artifacts import load
 from compilewatch.runner.worker.compiler.compiling import compiled_variant
-from compilewatch.runner.worker.host import affinity
-from compilewatch.runner.worker.internals.compilations import listen_to_events
-from compilewatch.runner.worker.internals.compiler import import_compile_stack
-from compilewatch.runner.worker.internals.log import collect_log
-from compilewatch.runner.worker.internals.stance import as_written, force_eager
 from compilewatch.runner.worker.numerics import seed_all
+from compilewatch.runner.worker.step import host
+from compilewatch.runner.worker.step.internals import (
+    as_written,
+    collect_log,
+    force_eager,
+    import_compile_stack,
+    listen_to_events,
+)
 from compilewatch.runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from compilewatch.runner.worker.step.messages import (
     Channel,
@@ -176,7 +179,7 @@ class Ranks:
             # Its OpenMP binds its threads to cores of its own, where all share those of the host. One of a
             # GPU finds its core itself.
             on_cpu = spec.device == "cpu"
-            binding = affinity.binding_to(affinity.share_of(rank, _world_size(spec))) if on_cpu else {}
+            binding = host.binding_to(host.share_of(rank, _world_size(spec))) if on_cpu else {}
             process = subprocess.Popen(
                 [sys.executable, "-I", str(_MAIN), str(theirs)],
                 stdin=subprocess.PIPE,

@@ -9,16 +9,15 @@ from pathlib import Path
 from compilewatch.runner.worker import bisecting, inspection, losses, numerics
 from compilewatch.runner.worker.artifacts import save
 from compilewatch.runner.worker.cold_start import Started, start_cold
-from compilewatch.runner.worker.compiler import compiler_facts, explaining
+from compilewatch.runner.worker.compiler import compiler_facts
 from compilewatch.runner.worker.device.cuda import CudaDevice
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.device.tracing import Tracer
 from compilewatch.runner.worker.failures import describe, is_ours, kind_of
-from compilewatch.runner.worker.host import affinity
-from compilewatch.runner.worker.internals.stance import force_eager
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.setup import start_backward_threads, start_eager
-from compilewatch.runner.worker.step import loading, profiling
+from compilewatch.runner.worker.step import host, loading, profiling
+from compilewatch.runner.worker.step.internals import force_eager
 from compilewatch.runner.worker.step.steps import grad_context, make_variant
 from compilewatch.runner.worker.timed import time_sides
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
@@ -34,17 +33,17 @@ class Session:
         self,
         progress: Progress,
         counter: InstructionCounter | None = None,
-        bound: frozenset[int] = affinity.ALL,
+        bound: frozenset[int] = host.ALL,
     ) -> None:
         self._progress = progress
         self._record = progress.record
         self._counter = counter
         spec = progress.spec
         self._timers = Timers(progress.device, flush_l2=spec.sampling.flush_l2)
-        self._cores = affinity.Cores(timed_on=bound)
+        self._cores = host.Cores(timed_on=bound)
         if progress.device.type != "cpu":
-            self._cores = affinity.bind_feeding_threads(start_backward_threads, spec.cpus)
-            affinity.unbind()
+            self._cores = host.bind_feeding_threads(start_backward_threads, spec.cpus)
+            host.unbind()
 
     def run(self) -> None:
         """What the process is for."""
@@ -114,8 +113,8 @@ class Session:
 
     def _explain(self) -> None:
         """What the compiler takes of the workload, without code being generated."""
-        explained = explaining.Explained()
-        strategy = replace(self._progress.spec.strategy, backend=explaining.BACKEND)
+        explained = compiler_facts.Explained()
+        strategy = replace(self._progress.spec.strategy, backend=compiler_facts.BACKEND)
         started = start_cold(self._progress, self._timers, strategy, self._counter)
         self._settle(started)
         self._record.compiler = started.compiler_facts()
@@ -134,7 +133,7 @@ class Session:
         on_gpu = device.type != "cpu"
         noted = Tracer(CudaDevice(device, flush_l2=False, keeps_events=True)).events if on_gpu else None
         with self._progress.phase("profile"), grad_context(subject.built):
-            with affinity.running_on(self._cores.timed_on):
+            with host.running_on(self._cores.timed_on):
                 own = profiling.profile_side(subject.step, device, noted)
                 with force_eager():
                     is_eager = self._progress.is_eager

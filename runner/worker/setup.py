@@ -15,13 +15,16 @@ import torch
 from compilewatch.runner.worker import numerics
 from compilewatch.runner.worker.compiler import compiling
 from compilewatch.runner.worker.device.timers import Timers
-from compilewatch.runner.worker.host import facts, free_memory
-from compilewatch.runner.worker.internals.compilations import count_compilations
-from compilewatch.runner.worker.internals.compiler import import_compile_stack
-from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.ranks import threads_of
-from compilewatch.runner.worker.step import growth, loading, memory
+from compilewatch.runner.worker.step import growth, host, loading, memory
+from compilewatch.runner.worker.step.internals import (
+    as_written,
+    count_compilations,
+    force_eager,
+    import_compile_stack,
+    is_compiled,
+)
 from compilewatch.runner.worker.step.messages import Channel, Facts, Specification
 from compilewatch.runner.worker.step.state import Census, State, functions_of
 from compilewatch.runner.worker.step.steps import (
@@ -63,8 +66,8 @@ def note_own_settings(spec: Specification, channel: Channel) -> None:
         own["matmul_precision"] = torch.get_float32_matmul_precision()
     settings = spec.settings | own
     if settings != spec.settings:
-        machine = facts.machine_facts(spec.device, spec.threads)
-        channel.send(Facts(machine, facts.build_facts(spec.device, settings)))
+        machine = host.machine_facts(spec.device, spec.threads)
+        channel.send(Facts(machine, host.build_facts(spec.device, settings)))
 
 
 def start_backward_threads() -> None:
@@ -245,9 +248,9 @@ def _make_room(control: Variant) -> None:
     """Where less memory is left than this process has, it keeps nothing that lies idle while the compiler
     works: eager's gradients, and what was freed.
     """
-    free, held = free_memory.available_bytes(), memory.rss_bytes()
+    free, held = host.available_memory_bytes(), memory.rss_bytes()
     if free is None or held is None or free > held:
         return
     if control.optimizer is not None:
         control.optimizer.zero_grad(set_to_none=True)
-    free_memory.give_back()
+    host.give_back_memory()

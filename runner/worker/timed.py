@@ -5,7 +5,9 @@ traced steps after them.
 from __future__ import annotations
 
 import gc
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,15 +17,12 @@ import torch
 from compilewatch.runner.worker.cold_start import Started
 from compilewatch.runner.worker.compiler import knobs
 from compilewatch.runner.worker.device.timers import Timers
-from compilewatch.runner.worker.host import affinity
-from compilewatch.runner.worker.host.cpu_time import compile_pool
-from compilewatch.runner.worker.internals.compiler import end_compile_pool
-from compilewatch.runner.worker.internals.stance import force_eager, without_telling_guards
 from compilewatch.runner.worker.progress import Progress
-from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step import host, memory
 from compilewatch.runner.worker.step.growth import Found
+from compilewatch.runner.worker.step.host import compile_pool
+from compilewatch.runner.worker.step.internals import end_compile_pool, force_eager, without_telling_guards
 from compilewatch.runner.worker.step.steps import grad_context
-from compilewatch.runner.worker.timing import energy
 from compilewatch.runner.worker.timing.evidence import host_state
 from compilewatch.runner.worker.timing.sampling import (
     UNSTEADY_CALLS,
@@ -36,6 +35,32 @@ from compilewatch.runner.worker.timing.sampling import (
 )
 from compilewatch.runner.worker.timing.timer import Kept, headline_of
 from compilewatch.runner.workloads.built import Built
+
+WINDOW_NS = 1_000_000_000
+"""The counter moves some ten times a second, so that a window of a second is right to a few percent."""
+_FEWEST = 3
+
+
+def run_window(
+    step: Callable[[], Any],
+    synchronize: Callable[[], None],
+    announce: Callable[[int], None],
+    latency_ns: int,
+) -> None:
+    """Run steps of `latency_ns` for about `WINDOW_NS`, with nothing between them.
+
+    `announce` is called with 0 before the first and with their number after the last, while the device has
+    nothing to do.
+    """
+    steps = max(_FEWEST, math.ceil(WINDOW_NS / max(1, latency_ns)))
+    step()
+    synchronize()
+    announce(0)
+    for _ in range(steps):
+        step()
+    synchronize()
+    announce(steps)
+
 
 # How long the compiler's processes may take to end: one that still imports torch ends afterwards.
 _POOL_ENDS_S = 30.0
@@ -69,11 +94,11 @@ class Timed:
     """Before the first timed one since the state was put back; 0 where no call changes it."""
 
 
-def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, started: Started) -> Timed:
+def time_sides(progress: Progress, timers: Timers, cores: host.Cores, started: Started) -> Timed:
     """Warm up, sample, keep the times. Raises NotSteadyError."""
     sides = _sides(progress, timers, started)
     evidence = _sample(progress, sides, started, cores)
-    with affinity.running_on(cores.timed_on):
+    with host.running_on(cores.timed_on):
         headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
     # What the tensors of the state say is exact; what the process has resident is more, or less.
     growth = progress.found.bytes_per_call or memory.growth_per_call(evidence.held)
@@ -98,7 +123,7 @@ def _sides(progress: Progress, timers: Timers, started: Started) -> Sides:
     return Sides(own, control)
 
 
-def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.Cores) -> TimedBlocks:
+def _sample(progress: Progress, sides: Sides, started: Started, cores: host.Cores) -> TimedBlocks:
     """Eager and compiled in alternating blocks. Where the compiler runs again meanwhile, it was not steady:
     it is warmed up once more and nothing of before is kept.
     """
@@ -115,7 +140,7 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
             deadline=progress.deadline,
             held_bytes=partial(memory.held_bytes, progress.device),
         )
-        with grad_context(started.subject.built), affinity.running_on(cores.timed_on):
+        with grad_context(started.subject.built), host.running_on(cores.timed_on):
             evidence = sampler.take(sides.in_order)
         if evidence.ended_by != "compiler":
             break
@@ -198,17 +223,17 @@ def _end_pool() -> bool | None:
     return not is_left
 
 
-def _host_of_gpu(cores: affinity.Cores) -> dict[str, Any]:
+def _host_of_gpu(cores: host.Cores) -> dict[str, Any]:
     """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
     and these are what is suspected.
     """
     cpu = cores.launching
-    siblings = None if cpu is None else sorted(affinity.siblings_of(cpu) - {cpu})
+    siblings = None if cpu is None else sorted(host.siblings_of(cpu) - {cpu})
     return {
         "launching_cpu": cpu,
         "launching_cpu_siblings": siblings,
         "backward_cpu": cores.backward,
-        "address_layout": affinity.address_layout(),
+        "address_layout": host.address_layout(),
     }
 
 
@@ -246,12 +271,12 @@ def _note_times(progress: Progress, sides: Sides, kept: list[Kept], headline: st
 
 def _count_energy(progress: Progress, side: Side) -> None:
     """A second of steps of the measured side, where the runner reads the device and the time is there."""
-    needed_ns = 2 * energy.WINDOW_NS + side.latency_ns()
+    needed_ns = 2 * WINDOW_NS + side.latency_ns()
     if not progress.spec.device_state or not progress.deadline.leaves(needed_ns):
         return
     progress.enter("energy")
     with side.around():
-        energy.run_window(
+        run_window(
             side.step,
             partial(torch.cuda.synchronize, progress.device),
             partial(progress.channel.energy, side.name),

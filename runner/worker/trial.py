@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import os
 import sys
 import time
 import traceback
 from functools import partial
+from pathlib import Path
 
-from compilewatch.runner.worker.code import imported_sources
 from compilewatch.runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.step.messages import (
     Channel,
     Facts,
@@ -23,6 +24,50 @@ from compilewatch.runner.worker.step.messages import (
 )
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 from compilewatch.runner.worker.timing.sampling import Deadline, GrowsError, NotSteadyError
+
+_INSTALLED = {"site-packages", "dist-packages"}
+# Where the compiler writes modules that it imports: results, not sources.
+_WRITTEN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TMPDIR")
+_OWN = (Path(__file__).resolve().parents[1], Path(__file__).absolute().parents[2])
+
+
+def imported_sources(root: str) -> tuple[str, list[str]]:
+    """First 16 hex digits of the SHA-256 over path and content of every module of the work tree `root` that
+    is imported now, in the order of their paths; and these paths, from the root.
+
+    Installed packages are left out (their releases are recorded), and so are the interpreter, compilewatch
+    and what the compiler wrote. Line ends of Windows count as those of Unix.
+    """
+    top = Path(root).resolve()
+    outside = [
+        *_interpreter(top),
+        *_OWN,
+        *(Path(os.environ[each]) for each in _WRITTEN if each in os.environ),
+    ]
+    sources: dict[str, bytes] = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str):
+            continue
+        path = Path(file).resolve()
+        if not path.is_relative_to(top) or any(map(path.is_relative_to, outside)):
+            continue
+        relative = path.relative_to(top)
+        if _INSTALLED.isdisjoint(relative.parts) and path.is_file():
+            content = path.read_bytes()
+            if path.suffix == ".py":
+                content = content.replace(b"\r\n", b"\n")
+            sources[relative.as_posix()] = hashlib.sha256(content).digest()
+    digest = hashlib.sha256()
+    for name, content in sorted(sources.items()):
+        digest.update(name.encode(errors="surrogateescape") + b"\0" + content)
+    return digest.hexdigest()[:16], sorted(sources)
+
+
+def _interpreter(top: Path) -> list[Path]:
+    """Where this Python lies, if that is below the work tree: an environment beside the code."""
+    places = (Path(each).resolve() for each in (sys.prefix, sys.base_prefix))
+    return [each for each in places if each != top and each.is_relative_to(top)]
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -81,13 +126,13 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record, bound
             channel.enter("sampling")
             pause = channel.pause if spec.device_state else lambda: None
             workloads = [vars(workload) for workload in spec.workloads]
-            with affinity.running_on(bound):
+            with host.running_on(bound):
                 record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
         case "probes":
             from compilewatch.runner.worker import probes
 
             channel.enter("sampling")
-            with affinity.running_on(_timed_on(spec, bound)):
+            with host.running_on(_timed_on(spec, bound)):
                 record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         case "submodules":
             from compilewatch.runner.worker.compiler import compiling
@@ -98,15 +143,15 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record, bound
             built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
             record.probes = {"submodules": compiling.direct_submodules(built)}
         case "fit":
-            from compilewatch.runner.worker import fitting
+            from compilewatch.runner.worker import held_memory
 
             channel.enter("sampling")
-            record.probes = fitting.fit(spec)
+            record.probes = held_memory.fit(spec)
         case "hold":
-            from compilewatch.runner.worker import fitting
+            from compilewatch.runner.worker import held_memory
 
             channel.enter("memory")
-            record.probes = fitting.hold(spec)
+            record.probes = held_memory.hold(spec)
         case "rank":
             from compilewatch.runner.worker import ranks
 
@@ -122,7 +167,7 @@ def _timed_on(spec: Specification, bound: frozenset[int]) -> frozenset[int]:
 
     if spec.device == "cpu":
         return bound
-    return affinity.bind_feeding_threads(setup.start_backward_threads, spec.cpus).timed_on
+    return host.bind_feeding_threads(setup.start_backward_threads, spec.cpus).timed_on
 
 
 def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: int) -> None:
@@ -134,19 +179,18 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
-    affinity.release_children()
-    bound = affinity.unbind()
-    from compilewatch.runner.worker.host import facts
+    host.release_children()
+    bound = host.unbind()
     from compilewatch.runner.worker.progress import Progress
     from compilewatch.runner.worker.session import Session
     from compilewatch.runner.worker.setup import configure
 
     configure(spec)
-    machine = facts.machine_facts(spec.device, spec.threads)
-    channel.send(Facts(machine, facts.build_facts(spec.device, spec.settings)))
+    machine = host.machine_facts(spec.device, spec.threads)
+    channel.send(Facts(machine, host.build_facts(spec.device, spec.settings)))
     # Before torch's compiler is imported, which starts its processes then.
     if (compile_threads := spec.strategy.options.get("compile_threads")) is not None:
-        os.environ[affinity.COMPILE_THREADS] = str(compile_threads)
+        os.environ[host.COMPILE_THREADS] = str(compile_threads)
     if _measured_apart(spec, channel, record, bound):
         return
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)

@@ -25,7 +25,7 @@ from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from compilewatch.runner.worker.device.interface import Device
 from compilewatch.runner.worker.device.timers import traced
 from compilewatch.runner.worker.device.tracing import Tracer
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.timing.timer import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
@@ -252,13 +252,13 @@ def _gated(device: Device, step: Step) -> list[int]:
 
 def autograd_inherited(bench: Bench, say: Say) -> None:
     """How long does the launching thread wait where autograd's thread has its core?"""
-    os.sched_setaffinity(0, {affinity.launching_core(affinity.ALL, affinity.interrupts_by_cpu()) or 0})
+    os.sched_setaffinity(0, {host.launching_core(host.ALL, host.interrupts_by_cpu()) or 0})
     _train(bench, say)
 
 
 def autograd_apart(bench: Bench, say: Say) -> None:
     """And where it has one of its own, as in a trial?"""
-    affinity.bind_feeding_threads(setup.start_backward_threads)
+    host.bind_feeding_threads(setup.start_backward_threads)
     _train(bench, say)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compilewatch.runner.device.state import DeviceWatch, nvml_watts
-from compilewatch.runner.worker.timing.energy import run_window
+from compilewatch.runner.worker.timed import run_window
 
 pytestmark = pytest.mark.gpu
 

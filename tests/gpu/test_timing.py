@@ -8,8 +8,7 @@ import time
 import pytest
 import torch
 
-from compilewatch.runner.worker.device.cuda import CudaDevice
-from compilewatch.runner.worker.device.gates import SpinGate, StreamWaitGate
+from compilewatch.runner.worker.device.cuda import CudaDevice, SpinGate, StreamWaitGate
 from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from compilewatch.runner.worker.device.timers import traced
 from compilewatch.runner.worker.device.tracing import Tracer

@@ -30,7 +30,7 @@ FLOORS = {
     ),
     "runner": (
         "runner/workloads",
-        "runner/worker/internals runner/worker/timing runner/worker/host",
+        "runner/worker/timing",
         "runner/worker/step",
         "runner/worker/device runner/worker/compiler",
         "runner/worker",

@@ -43,7 +43,7 @@ _PAYLOAD_LIMIT = 65_536
 _NO_REASON = "The log does not say why."
 
 # Names of regions that torch times, and the phase that each opens; tests hold them to those of the measured
-# process (`runner/worker/compiler/phases.py`), which may import nothing from here.
+# process (`runner/worker/cold_start.py`), which may import nothing from here.
 _PHASE_OF = {
     "entire_frame_compile": "dynamo",
     "_compile.compile_inner": "dynamo",

@@ -31,7 +31,7 @@ from compilewatch.runner.plan.selection import resolve_device, select
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.explanation import Fit, NoFitError
 from compilewatch.runner.process.supervise import run_fit
-from compilewatch.runner.worker.host.free_memory import available_bytes
+from compilewatch.runner.worker.step.host import available_memory_bytes
 
 _HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput")
 
@@ -77,7 +77,7 @@ def largest_batch(
 
 
 def _searched(spec: TrialSpec, device: str, first: int, until_s: float) -> Side:
-    free = available_bytes() if device == "cpu" else None
+    free = available_memory_bytes() if device == "cpu" else None
     return search(partial(_attempt, spec), first, until_s=until_s, available_bytes=free)
 
 

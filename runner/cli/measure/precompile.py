@@ -216,7 +216,7 @@ def _directory_files(
     Raises BundleError where the workload's own modules cannot be carried.
     """
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("compilewatch.runner.worker.compiler.precompiling", "precompile")
+    bundle.add("compilewatch.runner.worker.compiler.scripts", "precompile")
     script = _SCRIPT.format(
         what=f"{definition.name}, {strategy.name}",
         imports=bundle.imports(),

@@ -12,9 +12,17 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
-from compilewatch.runner.worker.internals.autotuning import Tuning, chosen_configuration
-from compilewatch.runner.worker.internals.compilations import compilation_metrics, counters
-from compilewatch.runner.worker.internals.compiler import generated_modules
+import torch
+
+from compilewatch.runner.worker.step.internals import (
+    Tuning,
+    chosen_configuration,
+    compilation_metrics,
+    counters,
+    falls_back,
+    generated_modules,
+    register_capturing_backend,
+)
 
 _TEXT_LIMIT = 2_000
 _NAME_LIMIT = 200
@@ -312,3 +320,44 @@ def facts(
         "generated": _of_graphs(generated_graph, _LIST_LIMIT),
         "autotuned": autotuned(tunings),
     }
+
+
+BACKEND = "compilewatch_explain"
+_MOST = 100
+
+
+class Explained:
+    """A backend of `torch.compile` that looks at each graph as Inductor would get it and runs it as it is."""
+
+    def __init__(self) -> None:
+        self._operations: Counter[str] = Counter()
+        self._fallbacks: Counter[str] = Counter()
+        register_capturing_backend(BACKEND, self._look)
+
+    def _look(self, module: torch.fx.GraphModule, _inputs: Any) -> Callable[..., Any]:
+        for node in module.graph.nodes:
+            if isinstance(node.target, torch._ops.OpOverload):
+                name = str(node.target.overloadpacket)
+                self._operations[name] += 1
+                self._fallbacks[name] += falls_back(node.target)
+        return module.forward
+
+    def facts(self) -> dict[str, Any]:
+        """Frames as {"function", "location", "operations", "guards"} in the order of their compilation, and
+        the operations after decomposition, the most frequent first, with how many of each Inductor
+        leaves to ATen.
+        """
+        return {
+            "frames": [
+                {
+                    "function": entry.co_name,
+                    "location": short_location(f"{entry.co_filename}:{entry.co_firstlineno}"),
+                    "operations": entry.graph_op_count,
+                    "guards": entry.guard_count,
+                }
+                for entry in (compilation_metrics() or [])[:_MOST]
+                if entry.graph_op_count
+            ],
+            "operations": dict(self._operations.most_common(_MOST)),
+            "fallbacks": {name: count for name, count in self._fallbacks.most_common(_MOST) if count},
+        }

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from compilewatch.runner.worker.internals.compiler import simple_settings
+from compilewatch.runner.worker.step.internals import simple_settings
 from compilewatch.runner.worker.step.loading import UnsupportedCaseError
 
 SETTINGS = {"dynamo": "torch._dynamo.config", "functorch": "torch._functorch.config"}

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
-from compilewatch.runner.worker.device.cpu_timer import CpuTimer
 from compilewatch.runner.worker.device.cuda import CudaDevice
 from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from compilewatch.runner.worker.device.tracing import Tracer
-from compilewatch.runner.worker.timing.timer import Kept, Step, Timer
+from compilewatch.runner.worker.timing.timer import CpuTimer, Kept, Step, Timer
 
 
 class Timers:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.step.state import Census, State
 
 _COUNTS = (3, 6)
@@ -116,7 +116,7 @@ def try_further(found: Found, call: Callable[[], object], put_back: Callable[[],
     put back.
     """
     most, known = _MOST_TRIED, found.most_calls or 0
-    if found.bytes_per_call and (free := free_memory.available_bytes()) is not None:
+    if found.bytes_per_call and (free := host.available_memory_bytes()) is not None:
         most = max(_LEAST_TRIED, min(_MOST_GROWN, int(free / 10 / found.bytes_per_call)))
     put_back()
     count, ends = 0, time.monotonic_ns() + _TRIED_NS

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from compilewatch.runner.worker.host import free_memory
-from compilewatch.runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
+from compilewatch.runner.worker.step import host
+from compilewatch.runner.worker.step.internals import clear_cublas_workspaces, profiled_allocations
 from compilewatch.runner.worker.step.state import tensors_held
 from compilewatch.runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 from compilewatch.runner.worker.timing.sampling import GrowsError
@@ -103,7 +103,7 @@ def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> b
 
 def free_bytes(device: torch.device) -> int | None:
     """What is left of the memory of `device`; None where the system does not tell."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory.available_bytes()
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else host.available_memory_bytes()
 
 
 def peak_growth(sizes: list[int]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from compilewatch.runner.worker.internals.memory import watch_operators
+from compilewatch.runner.worker.step.internals import watch_operators
 from compilewatch.runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]

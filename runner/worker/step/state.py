@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compilewatch.runner.worker.host.free_memory import has_room_for
+from compilewatch.runner.worker.step.host import has_room_for
 from compilewatch.runner.worker.step.leaves import (
     MOST_PARTS,
     NOT_THE_USERS,

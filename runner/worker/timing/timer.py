@@ -1,7 +1,8 @@
-"""What times the steps of a side, and which of its times is a case's latency. Imports no torch."""
+"""What times the steps of a side, which of its times is a case's latency; a CPU's timer. No torch."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -47,3 +48,33 @@ def headline_of(device: str, task: str, wanted: str | None) -> str:
     if device == "cpu":
         return "samples"
     return wanted or ("wall_pipelined" if task == "training" else "wall_sync")
+
+
+class CpuTimer:
+    """`perf_counter_ns` around each step: a CPU step is finished when it returns."""
+
+    def once(self, step: Step) -> int:
+        return self.time_steps(step, 1)[0]
+
+    def time_steps(self, step: Step, count: int) -> list[int]:
+        """Nanoseconds of each of `count` steps."""
+        clock = time.perf_counter_ns
+        samples = []
+        for _ in range(count):
+            start = clock()
+            step()
+            samples.append(clock() - start)
+        return samples
+
+    def prepare(self, step: Step, size: int, settling_calls: int) -> None:  # noqa: ARG002
+        return
+
+    def block(self, step: Step, size: int) -> BlockTimes:
+        samples = self.time_steps(step, size)
+        return BlockTimes({"samples_ns": samples}, sum(samples))
+
+    def results(self, times: Times) -> Kept:
+        return times, {"method": "host"}
+
+    def release(self) -> None:
+        return

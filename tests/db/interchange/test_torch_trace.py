@@ -19,7 +19,7 @@ from compilewatch.db.interchange.sources.compile_log import phase_of
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import CacheState, CompilerEvent, Task
-from compilewatch.runner.worker.compiler import phases
+from compilewatch.runner.worker import cold_start
 from tests.db.interchange.reading import read
 from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, record, whole_log
 from tests.runner.measuring import FAST_COMPILE
@@ -167,9 +167,9 @@ def test_a_compressed_log_and_logs_of_idle_processes(tmp_path: Path) -> None:
 
 
 def test_phases_are_those_of_the_measured_process() -> None:
-    names = [*phases._PHASE_OF, "entire_backward_compile", "CachingAutotuner.benchmark_all_configs", "gc"]
+    names = [*cold_start._PHASE_OF, "entire_backward_compile", "CachingAutotuner.benchmark_all_configs", "gc"]
     names += ["CUDAGraphTreeManager.x", "select_algorithm_autotune", "build_guards"]
-    assert [phase_of(name) for name in names] == [phases.phase_of(name) for name in names]
+    assert [phase_of(name) for name in names] == [cold_start.phase_of(name) for name in names]
 
 
 PROGRAM = """

@@ -48,8 +48,8 @@ from compilewatch.runner.plan.environment import worker_environment
 from compilewatch.runner.plan.plan import plan_run
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.supervise import run_trial
-from compilewatch.runner.worker.host.affinity import COMPILE_THREADS
 from compilewatch.runner.worker.step import loading, memory, messages
+from compilewatch.runner.worker.step.host import COMPILE_THREADS
 from compilewatch.runner.worker.step.steps import grad_context, make_variant
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 

@@ -12,10 +12,10 @@ import torch
 from torch.utils.benchmark import Timer
 
 from compilewatch.runner.catalog.builtin import WORKLOADS
-from compilewatch.runner.worker.device.cpu_timer import CpuTimer
 from compilewatch.runner.worker.step.steps import grad_context, make_variant
 from compilewatch.runner.worker.timing.evidence import BlockWatch
 from compilewatch.runner.worker.timing.sampling import SamplingPlan, Side, warm_up
+from compilewatch.runner.worker.timing.timer import CpuTimer
 from tests.runner.measuring import build
 
 ROUNDS = 5

@@ -17,7 +17,7 @@ from compilewatch.db.records.vocabulary import Metric
 from compilewatch.runner.config.settings import ChannelSettings, Settings
 from compilewatch.runner.config.sources import load_settings, origins
 from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads, select
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "compilewatch.example.toml"
@@ -41,7 +41,7 @@ def test_defaults_without_a_file() -> None:
     assert settings.database_url == "sqlite:///compilewatch.db"
     assert (settings.run.suite, settings.run.samples, settings.run.trials) == ("smoke", 50, None)
     assert settings.run.matmul_precision == "highest", "as torch has it in a plain script"
-    assert settings.threads == affinity.step_threads()
+    assert settings.threads == host.step_threads()
     assert {origin.source for origin in origins(settings)} == {"default"}
 
 

@@ -25,7 +25,7 @@ from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan.environment import recorded_environment
 from compilewatch.runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
 from compilewatch.runner.plan.selection import known_workloads
-from compilewatch.runner.worker.host.facts import torch_variant
+from compilewatch.runner.worker.step.host import torch_variant
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 
 INTERRUPTS = """\
             CPU0       CPU1       CPU2       CPU3
@@ -20,8 +20,8 @@ INTERRUPTS = """\
 
 
 def test_interrupts_are_summed_by_cpu():
-    assert affinity.interrupts_by_cpu(INTERRUPTS) == {0: 1000045, 1: 205, 2: 305, 3: 15}
-    assert affinity.interrupts_by_cpu("") == {}
+    assert host.interrupts_by_cpu(INTERRUPTS) == {0: 1000045, 1: 205, 2: 305, 3: 15}
+    assert host.interrupts_by_cpu("") == {}
 
 
 @pytest.fixture
@@ -31,18 +31,18 @@ def hyperthreads(monkeypatch, tmp_path):
         place = tmp_path / f"cpu{cpu}/topology"
         place.mkdir(parents=True)
         (place / "thread_siblings_list").write_text(siblings + "\n")
-    monkeypatch.setattr(affinity, "_CPUS", tmp_path)
+    monkeypatch.setattr(host, "_CPUS", tmp_path)
 
 
 @pytest.mark.usefixtures("hyperthreads")
 def test_a_gpu_is_fed_from_the_core_with_the_fewest_interrupts_away_from_core_0():
-    counts = affinity.interrupts_by_cpu(INTERRUPTS)
-    assert affinity.siblings_of(2) == {0, 2}
-    assert affinity.launching_core(frozenset(range(4)), counts) == 3
+    counts = host.interrupts_by_cpu(INTERRUPTS)
+    assert host.siblings_of(2) == {0, 2}
+    assert host.launching_core(frozenset(range(4)), counts) == 3
     # CPU 2 has next to no interrupts of its own here, and shares its core with CPU 0.
-    assert affinity.launching_core(frozenset({0, 1, 2}), counts | {2: 0}) == 1
-    assert affinity.launching_core(frozenset({0, 2}), counts) == 2
-    assert affinity.launching_core(frozenset(), counts) is None
+    assert host.launching_core(frozenset({0, 1, 2}), counts | {2: 0}) == 1
+    assert host.launching_core(frozenset({0, 2}), counts) == 2
+    assert host.launching_core(frozenset(), counts) is None
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_gpu_is_fed_from_the_core_with_the_fewest_interrupts_away_from_core_0(
 def test_a_step_has_the_threads_that_torch_takes_but_a_cpu_stays_free(
     monkeypatch, cpus, environment, threads
 ):
-    monkeypatch.setattr(affinity, "ALL", frozenset(cpus))
-    assert affinity.step_threads(environment) == threads
+    monkeypatch.setattr(host, "ALL", frozenset(cpus))
+    assert host.step_threads(environment) == threads
 
 
 @pytest.mark.parametrize("environment", [{}, {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1,2"}])
@@ -74,14 +74,14 @@ def test_torch_itself_takes_as_many_of_more_cpus(environment):
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     script = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
     told = subprocess.run(script, env=clean | environment, capture_output=True, text=True, check=True).stdout
-    most = max(1, len(affinity.ALL) - 1)
-    assert affinity.step_threads(clean | environment) == min(int(told), most)
+    most = max(1, len(host.ALL) - 1)
+    assert host.step_threads(clean | environment) == min(int(told), most)
 
 
 def test_without_the_kernel_s_word_a_cpu_is_a_core_of_its_own(monkeypatch, tmp_path):
-    monkeypatch.setattr(affinity, "_CPUS", tmp_path)
-    assert affinity.siblings_of(5) == {5}
-    assert affinity.launching_core(frozenset({0, 1, 2}), {}) == 2
+    monkeypatch.setattr(host, "_CPUS", tmp_path)
+    assert host.siblings_of(5) == {5}
+    assert host.launching_core(frozenset({0, 1, 2}), {}) == 2
 
 
 def test_autograd_s_threads_get_the_nearest_core_that_is_neither_core_0_nor_the_launching_one(
@@ -96,28 +96,28 @@ def test_autograd_s_threads_get_the_nearest_core_that_is_neither_core_0_nor_the_
         (place / "topology/thread_siblings_list").write_text(f"{core}-{core + 1}\n")
         (place / "cache/index3/shared_cpu_list").write_text(f"{cache}-{cache + 3}\n")
         (place / "topology/package_cpus_list").write_text(f"{socket}-{socket + 7}\n")
-    monkeypatch.setattr(affinity, "_CPUS", tmp_path)
+    monkeypatch.setattr(host, "_CPUS", tmp_path)
     every = frozenset(range(16))
-    assert affinity.backward_core(13, every, {}) == 15
-    assert affinity.backward_core(13, every, {15: 9}) == 14
-    assert affinity.backward_core(13, every - {14, 15}, {}) == 11
-    assert affinity.backward_core(13, frozenset({12, 13, 2}), {}) == 2
+    assert host.backward_core(13, every, {}) == 15
+    assert host.backward_core(13, every, {15: 9}) == 14
+    assert host.backward_core(13, every - {14, 15}, {}) == 11
+    assert host.backward_core(13, frozenset({12, 13, 2}), {}) == 2
     # Core 0 and its hyperthread before the launching core's own, and that before none.
-    assert affinity.backward_core(13, frozenset({12, 13, 1}), {}) == 1
-    assert affinity.backward_core(13, frozenset({12, 13}), {}) == 12
-    assert affinity.backward_core(13, frozenset({13}), {}) is None
+    assert host.backward_core(13, frozenset({12, 13, 1}), {}) == 1
+    assert host.backward_core(13, frozenset({12, 13}), {}) == 12
+    assert host.backward_core(13, frozenset({13}), {}) is None
 
 
 def test_only_the_launching_thread_and_what_autograd_starts_are_bound():
     program = """
 import os, threading
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 ready, done, started = threading.Event(), threading.Event(), threading.Event()
 other = threading.Thread(target=lambda: (ready.set(), done.wait()))
 other.start(); ready.wait()
 before = os.sched_getaffinity(0)
 autograd = threading.Thread(target=lambda: (started.set(), done.wait()))
-cores = affinity.bind_feeding_threads(lambda: (autograd.start(), started.wait()))
+cores = host.bind_feeding_threads(lambda: (autograd.start(), started.wait()))
 assert cores.launching in before and os.sched_getaffinity(0) == {cores.launching}, cores
 assert os.sched_getaffinity(other.native_id) == before
 if len(before) > 1:
@@ -131,13 +131,13 @@ done.set()
 
 
 def test_the_share_of_a_gpu_is_kept_to_where_this_process_may_run_there(monkeypatch):
-    monkeypatch.setattr(affinity, "ALL", frozenset({4, 5, 6, 7}))
+    monkeypatch.setattr(host, "ALL", frozenset({4, 5, 6, 7}))
     bound = []
-    monkeypatch.setattr(affinity.os, "sched_setaffinity", lambda _pid, cpus: bound.append(set(cpus)))
-    monkeypatch.setattr(affinity, "siblings_of", lambda cpu: frozenset({cpu}))
-    monkeypatch.setattr(affinity, "interrupts_by_cpu", dict)
+    monkeypatch.setattr(host.os, "sched_setaffinity", lambda _pid, cpus: bound.append(set(cpus)))
+    monkeypatch.setattr(host, "siblings_of", lambda cpu: frozenset({cpu}))
+    monkeypatch.setattr(host, "interrupts_by_cpu", dict)
     for share, expected in (((5, 6, 40), {5, 6}), ((40, 41), {6, 7}), ((6,), {6, 7}), ((), {6, 7})):
-        cores = affinity.bind_feeding_threads(lambda: None, share)
+        cores = host.bind_feeding_threads(lambda: None, share)
         assert {cores.launching, cores.backward} == expected, share
     assert {7} in bound
 
@@ -149,7 +149,7 @@ from pathlib import Path
 import torch
 from torch.utils import backend_registration
 from compilewatch.runner.worker import setup
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 
 backend_registration._setup_privateuseone_for_python_backend("simulated")
 
@@ -180,7 +180,7 @@ launching = min(os.sched_getaffinity(0))
 if sys.argv[1] == "inherited":
     os.sched_setaffinity(0, {launching})
 else:
-    launching = affinity.bind_feeding_threads(setup.start_backward_threads).launching
+    launching = host.bind_feeding_threads(setup.start_backward_threads).launching
 step()
 autograd = [
     int(task.name) for task in Path("/proc/self/task").iterdir()
@@ -213,7 +213,7 @@ def trained(how):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(len(affinity.ALL) < 2, reason="one core for two threads")
+@pytest.mark.skipif(len(host.ALL) < 2, reason="one core for two threads")
 def test_autograd_s_thread_of_a_device_does_not_keep_the_launching_thread_waiting():
     """On one core a training step waits while its own backward pass runs: a third of the time and more."""
     inherited, apart = trained("inherited"), trained("apart")
@@ -230,11 +230,11 @@ def test_autograd_s_thread_of_a_device_does_not_keep_the_launching_thread_waitin
 
 
 def test_the_address_layout_is_what_the_process_was_started_with():
-    program = "from compilewatch.runner.worker.host import affinity; print(affinity.address_layout())"
+    program = "from compilewatch.runner.worker.step import host; print(host.address_layout())"
     started = subprocess.run(
         ["setarch", "-R", sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     if started.returncode != 0:
         pytest.skip(f"setarch -R does not work here: {started.stderr.strip()}")
     assert started.stdout.strip() == "fixed"
-    assert affinity.address_layout() in ("random", "fixed")
+    assert host.address_layout() in ("random", "fixed")

@@ -10,7 +10,7 @@ import pytest
 
 HASH = (
     "import sys; sys.path[:0] = sys.argv[2:]; import own; "
-    "from compilewatch.runner.worker.code import imported_sources; "
+    "from compilewatch.runner.worker.trial import imported_sources; "
 )
 PRINT = "print(imported_sources(sys.argv[1])[0])"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilewatch.runner.worker.timing.energy import WINDOW_NS, run_window
+from compilewatch.runner.worker.timed import WINDOW_NS, run_window
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,7 @@ import torch
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from compilewatch.runner.worker.compiler import compiler_facts
-from compilewatch.runner.worker.internals.autotuning import Tuning, collect_autotuning
-from compilewatch.runner.worker.internals.compilations import counters
-from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.step.internals import Tuning, collect_autotuning, collect_log, counters
 from compilewatch.runner.worker.step.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from compilewatch.db.records.trial import FailureKind, Status, parse_trial
-from compilewatch.runner.worker.internals.compilations import count_compilations
-from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
 from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step.internals import as_written, count_compilations, force_eager, is_compiled
 from compilewatch.runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from compilewatch.runner.worker.step.memory import resident_bytes, step_peak
 from compilewatch.runner.worker.step.messages import Workload

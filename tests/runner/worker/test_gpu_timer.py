@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from compilewatch.runner.worker.device.gates import Flag, SpinGate
+from compilewatch.runner.worker.device.cuda import Flag, SpinGate
 from compilewatch.runner.worker.device.gpu_timer import TRIES, GateChoice, GpuTimer
 from compilewatch.runner.worker.device.timers import traced
 from compilewatch.runner.worker.device.tracing import LONGEST_NS, Tracer

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from compilewatch.db.records.evidence import Memory
-from compilewatch.runner.worker.held import Partitions, live_at_peak, saved_for_backward
+from compilewatch.runner.worker.held_memory import Partitions, live_at_peak, saved_for_backward
 from compilewatch.runner.worker.step.steps import make_variant
 from compilewatch.runner.workloads.built import Built
 from tests.runner.terminal import in_this_process

@@ -8,8 +8,7 @@ import sys
 import pytest
 import torch
 
-from compilewatch.runner.worker.host import free_memory
-from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step import host, memory
 from compilewatch.runner.worker.step.state import State
 from compilewatch.runner.worker.step.steps import make_variant
 from compilewatch.runner.workloads.built import Built
@@ -155,14 +154,14 @@ def test_the_tightest_group_around_a_process_says_what_is_left(version, tmp_path
         write(root / place / "memory.stat", f"anon 5\n{cached} {1 << 29}\n")
     write(tmp_path / "own", "4:memory:/job/step\n2:cpu,cpuacct:/\n" if version == 1 else "0::/job/step\n")
     write(tmp_path / "meminfo", f"MemTotal: {64 << 20} kB\nMemAvailable: {32 << 20} kB\n")
-    monkeypatch.setattr(free_memory, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(free_memory, "_OWN_CGROUPS", tmp_path / "own")
-    monkeypatch.setattr(free_memory, "_MEMINFO", tmp_path / "meminfo")
-    assert (free_memory.limit_bytes(), free_memory.available_bytes()) == (3 << 30, 1 << 30)
-    assert free_memory.has_room_for(255 << 20)
-    assert not free_memory.has_room_for(257 << 20)
+    monkeypatch.setattr(host, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(host, "_OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(host, "_MEMINFO", tmp_path / "meminfo")
+    assert (host.memory_limit_bytes(), host.available_memory_bytes()) == (3 << 30, 1 << 30)
+    assert host.has_room_for(255 << 20)
+    assert not host.has_room_for(257 << 20)
     write(tmp_path / "own", "0::/elsewhere\n")
-    assert (free_memory.limit_bytes(), free_memory.available_bytes()) == (64 << 30, 32 << 30)
+    assert (host.memory_limit_bytes(), host.available_memory_bytes()) == (64 << 30, 32 << 30)
 
 
 def test_what_was_freed_goes_back_to_the_system():
@@ -171,7 +170,7 @@ def test_what_was_freed_goes_back_to_the_system():
     last = blocks.pop()
     del blocks
     held = memory.rss_bytes()
-    free_memory.give_back()
+    host.give_back_memory()
     assert held - memory.rss_bytes() > 50_000_000
     assert len(last) == 100_000
 
@@ -185,12 +184,12 @@ def test_large_tensors_are_kept_together_or_not_at_all(monkeypatch):
         a[1].add_(1)
         b.add_(1)
 
-    monkeypatch.setattr(free_memory, "available_bytes", lambda: 20 * MIB)
+    monkeypatch.setattr(host, "available_memory_bytes", lambda: 20 * MIB)
     state = State(Built(step, (large, small), "function"))
     step(large, small)
     assert state.changed_names() == ["input 1"]
     assert not state.is_complete
     state.restore()
     assert (float(large[0][0]), float(large[1][0]), float(small[0])) == (1.0, 1.0, 0.0)
-    monkeypatch.setattr(free_memory, "available_bytes", lambda: 40 * MIB)
+    monkeypatch.setattr(host, "available_memory_bytes", lambda: 40 * MIB)
     assert State(Built(step, (large, small), "function")).is_complete

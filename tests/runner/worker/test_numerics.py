@@ -11,8 +11,8 @@ from torch import nn
 
 from compilewatch.db.cause.trial_words import numerics_sentence
 from compilewatch.db.records.evidence import Numerics
-from compilewatch.runner.worker.host import free_memory
 from compilewatch.runner.worker.numerics import check, tolerance_of
+from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.step.state import State
 from compilewatch.runner.worker.step.steps import make_variant, own_copy
 from compilewatch.runner.workloads.built import Built
@@ -239,7 +239,7 @@ def test_weights_that_training_moved_are_put_back_first():
 
 def test_weights_that_cannot_be_put_back_are_not_compared_with_others(monkeypatch):
     """Each side has trained its own weights, and there was no room to keep what they were."""
-    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(host, "available_memory_bytes", lambda: 1 << 20)
     built = Built(nn.Linear(512, 512), (torch.randn(2, 512),), "training")
     copied = own_copy(built)
     states = (State(built), State(copied))

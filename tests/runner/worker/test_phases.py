@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilewatch.runner.worker.compiler.phases import PHASES, PhaseClock, from_time_spent, with_remainder
+from compilewatch.runner.worker.cold_start import PHASES, PhaseClock, from_time_spent, with_remainder
 
 
 class Clock:

@@ -11,7 +11,7 @@ from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, Status, Task, parse_trial
 from compilewatch.runner.process.supervise import run_trial
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 from tests.runner.measuring import compiled, make_spec
 
 
@@ -51,17 +51,17 @@ def test_a_rank_that_meets_another_size_is_named_with_the_step():
     assert said.endswith("the first difference is size 0 of inputs (8, then 12) at step 2.")
 
 
-@pytest.mark.skipif(len(affinity.ALL) < 2, reason="one core for two ranks")
+@pytest.mark.skipif(len(host.ALL) < 2, reason="one core for two ranks")
 def test_a_rank_compiles_on_all_cores_and_is_timed_on_its_own(tmp_path):
     trial = measured("tells_its_cores", EAGER, Task.FUNCTION, kwargs={"folder": str(tmp_path)})
     assert trial.status is Status.OK, trial.failure
     timed = []
     for rank in range(2):
         steps = [json.loads(line) for line in (tmp_path / f"rank{rank}").read_text().splitlines()]
-        assert steps[0]["built"] == sorted(affinity.ALL)
-        assert steps[0]["compile_threads"] == affinity.compile_threads_of_a_script()
+        assert steps[0]["built"] == sorted(host.ALL)
+        assert steps[0]["compile_threads"] == host.compile_threads_of_a_script()
         timed.append(set(min((each["stepped"] for each in steps), key=len)))
-    assert timed[1] == affinity.share_of(1, 2)
+    assert timed[1] == host.share_of(1, 2)
     assert not timed[0] & timed[1]
 
 

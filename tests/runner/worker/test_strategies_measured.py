@@ -19,11 +19,11 @@ from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, S
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan import plan
-from compilewatch.runner.worker.compiler import compiler_facts, compiling, onnx_session
+from compilewatch.runner.worker.compiler import compiler_facts, compiling
 from compilewatch.runner.worker.failures import kind_of
-from compilewatch.runner.worker.internals.log import collect_log
 from compilewatch.runner.worker.numerics import check
 from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.internals import collect_log
 from compilewatch.runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
 from compilewatch.runner.worker.step.messages import read
 from compilewatch.runner.worker.step.state import State
@@ -254,13 +254,13 @@ def test_onnx_runtime_gives_results_by_the_names_of_the_model() -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     built = Built(NamedResults().eval(), (torch.randn(2, 4),))
     with torch.no_grad():
-        other = make_variant(built, onnx_session.session_of(built))
+        other = make_variant(built, compiling.session_of(built))
         found, wrong = check(make_variant(built), other, None, 0)
     assert (found["status"], wrong) == ("pass", None)
 
 
 def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (plan, onnx_session):
+    for place in (plan, compiling):
         monkeypatch.setattr(place, "find_spec", lambda name: None if name == "onnxscript" else name)
     planned = plan.plan_run(
         Settings(), workloads=["encoder"], strategies=["eager", "onnxruntime"], device="cpu"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status
-from compilewatch.runner.worker.host.facts import split_version
+from compilewatch.runner.worker.step.host import split_version
 from tests.runner.torch_releases import builds_in, measure_release
 
 VARIABLE = "COMPILEWATCH_TEST_BUILDS"

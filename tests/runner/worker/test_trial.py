@@ -12,7 +12,7 @@ import pytest
 from compilewatch.db.cause.trial_words import process_text
 from compilewatch.db.records.trial import Status, parse_trial
 from compilewatch.db.units import plural
-from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.measuring import FAST_COMPILE, compiled, measure
@@ -191,7 +191,7 @@ def test_a_strategy_may_say_with_how_many_threads_it_compiles():
     options = {"compile_threads": 3}
     trial = measure("transposed", compiled("inductor", options=options), task="function")
     assert trial.compiler.compile_threads == 3
-    assert trial.build.settings["compile_threads"] == affinity.compile_threads_of_a_script()
+    assert trial.build.settings["compile_threads"] == host.compile_threads_of_a_script()
 
 
 def test_what_the_workload_sets_for_itself_counts_and_is_recorded(eager):

@@ -17,11 +17,11 @@ from compilewatch.db.records.sampling_facts import StreamFacts
 from compilewatch.db.records.strategies import parse_strategy
 from compilewatch.db.records.trial import NumericsStatus, Status, Task
 from compilewatch.runner.catalog.builtin import STREAMS, WORKLOADS
-from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases
-from compilewatch.runner.worker.internals.compilations import counters, listen_to_events
-from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker import cold_start
+from compilewatch.runner.worker.compiler import compiler_facts, compiling
 from compilewatch.runner.worker.numerics import check
 from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.internals import collect_log, counters, listen_to_events
 from compilewatch.runner.worker.step.steps import grad_context, make_variant, own_copy
 from compilewatch.runner.worker.streams import FirstIteration, facts
 from compilewatch.runner.workloads.built import Built
@@ -256,7 +256,7 @@ def test_an_iteration_counts_batches_and_shapes_without_a_compiler() -> None:
 def test_a_compilation_inside_another_is_not_counted_twice() -> None:
     ticks = iter(range(0, 1000, 10))
     first = FirstIteration(clock=lambda: next(ticks))
-    both = phases.both(first.begin, lambda _event: None)
+    both = cold_start.both(first.begin, lambda _event: None)
     for event in ("entire_frame_compile", "inductor_compile", "entire_backward_compile"):
         both(event)
     first.end("entire_backward_compile")

@@ -1,1 +1,0 @@
-"""The host of the measured process: its CPUs and its memory, and what they are."""
