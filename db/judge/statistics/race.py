@@ -32,8 +32,8 @@ from compilewatch.db.metrics.groups import Floats
 
 FEWEST = 2
 """Trials of a candidate before it is looked at."""
-ALONE = 5.0
-"""Margins by which one trial alone must be ahead to be the choice."""
+ALONE = 2.0
+"""Margins by which one trial alone must be ahead to be the choice (docs/measured/advise.md compares others)."""
 _MOST_MORE = 10_000
 """Trials beyond which nobody is told how many would decide."""
 
@@ -175,7 +175,7 @@ class Race:
     def choice(self) -> str:
         """The candidate to take now: of those that are shown to cost less than eager the lowest mean, else
         eager. The leader goes before it where each of its trials is ahead of eager, and they are ahead of it
-        on average by the margin, or where it has one trial by five.
+        on average by the margin, or where it has one trial by two.
         """
         if self.left.get(self._eager) in (Left.WRONG, Left.FAILED):
             return self.leader
