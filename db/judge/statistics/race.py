@@ -33,7 +33,7 @@ from compilewatch.db.metrics.groups import Floats
 FEWEST = 2
 """Trials of a candidate before it is looked at."""
 ALONE = 2.0
-"""Margins by which one trial alone must be ahead to be the choice (docs/measured/advise.md compares others)."""
+"""Margins by which one trial alone must be ahead to be the choice (others: docs/measured/advise.md)."""
 _MOST_MORE = 10_000
 """Trials beyond which nobody is told how many would decide."""
 
