@@ -24,8 +24,10 @@ _GAIN = {
 }
 
 
-def paste(strategy: Strategy, task: Task) -> str:
-    """The line that does in a program what the strategy does in a trial."""
+def paste(strategy: Strategy, task: Task, regions: Sequence[str] = ()) -> str:
+    """The line that does in a program what the strategy does in a trial; `regions` are the class names of
+    repeated blocks that the workload names.
+    """
     if strategy.kind is StrategyKind.EAGER:
         return "# stay eager: no torch.compile"
     name = "function" if task is Task.FUNCTION else "model"
@@ -50,10 +52,20 @@ def paste(strategy: Strategy, task: Task) -> str:
         ]
         return "; ".join([*before, *parts])
     if strategy.scope == "regional":
-        line = f"for block in {name}.layers: block.compile({_arguments(strategy)})  # its repeated blocks"
+        line = f"[part.compile({_arguments(strategy)}) {_of_repeated(name, regions)}]"
     else:
         line = f"{name} = torch.compile({', '.join(filter(None, (name, _arguments(strategy))))})"
     return "; ".join([*before, line])
+
+
+def _of_repeated(model: str, regions: Sequence[str]) -> str:
+    """For each `part` that a trial compiles by itself (`repeated_blocks` of the worker's `compiling`)."""
+    if regions:
+        return f"for part in {model}.modules() if type(part).__name__ in {tuple(regions)!r}"
+    return (
+        f"for parts in {model}.modules() if isinstance(parts, (torch.nn.ModuleList, torch.nn.Sequential))"
+        " for part in parts if [*map(type, parts)].count(type(part)) > 1 and any(part.children())"
+    )
 
 
 def _arguments(strategy: Strategy) -> str:

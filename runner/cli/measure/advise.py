@@ -315,7 +315,7 @@ class Asked:
             "shown": choice in race.faster,
             "decided": race.is_decided,
             "broken": racing.broken,
-            "paste": paste(chosen, self.definition.task),
+            "paste": paste(chosen, self.definition.task, self.definition.regions),
             "configuration": _configuration(self.definition.name, chosen),
             "pays_off": next(iter(answer_lines(paying)), None),
             "compiled": first and _known(first, ("graph_breaks", "recompiles", "numerics_status")),

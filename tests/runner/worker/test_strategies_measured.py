@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from compilewatch.db.records.strategies import parse_strategy
-from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Task, Trial
+from compilewatch.db.verdicts.advice import paste
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan import plan
@@ -352,3 +353,19 @@ def test_a_region_with_mode_or_options_has_not_those_of_the_whole() -> None:
     assert (part.mode, part.options) == (None, {"dce": True})
     assert compiling.uses_cudagraphs(replace(whole, regions={"0": {"mode": "reduce-overhead"}}), "cuda")
     assert not compiling.uses_cudagraphs(replace(whole, regions={"0": {"dynamic": True}}), "cuda")
+
+
+class Gate(nn.Sequential):
+    """A class of its own."""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("regions", "count"), [((), 2), (("Gate",), 1)])
+def test_what_advise_has_pasted_compiles_the_blocks_of_a_trial(regions: tuple[str, ...], count: int) -> None:
+    """Of a model whose blocks are not in `model.layers`."""
+    blocks = [nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(2)]
+    model = nn.Sequential(nn.ReLU(), nn.ReLU(), *blocks, Gate(nn.Linear(2, 2)))
+    exec(paste(parse_strategy("default+regional"), Task.INFERENCE, regions), {"torch": torch, "model": model})
+    parts = [part for part in model.modules() if part._compiled_call_impl is not None]
+    assert len(parts) == count
+    assert parts == list(compiling.repeated_blocks(model, regions))
