@@ -247,7 +247,7 @@ def rings(axis: str) -> alt.Chart:
 
 def labels(axis: str) -> list[alt.Chart]:
     """How large each change was, beside its ring, and where there is room in a word."""
-    sizes = "replace(datum.label, / (better|worse)$/, '')"
+    sizes = "replace(datum.label, /, (better|worse)$/, '')"
     text = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? {sizes} : datum.label")
     sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
         ("right", "left", 8),

@@ -194,16 +194,16 @@ def _event_layers() -> list[alt.Chart]:
         x=at, tooltip=tooltip, stroke=style.ink_stroke()
     )
     labels = []
-    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 0.95")
+    # Empty, not transparent: what nobody sees takes its room too, and the legend loses its top.
+    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? '' : datum.label")
     for cause, font in (("one cause", "normal"), ("confounded", "italic")):
         mark = base.transform_filter(f"datum.cause == '{cause}'").mark_text(
-            align="left", baseline="top", dx=4, fontSize=12, fontStyle=font, opacity=wide_only
+            align="left", baseline="top", dx=4, fontSize=12, fontStyle=font, opacity=0.95, text=wide_only
         )
         labels.append(
             mark.encode(
                 x=at,
                 y=alt.value(0),
-                text="label:N",
                 fill=style.ink_fill(),
                 tooltip=tooltip,
             )

@@ -11,7 +11,12 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.parts import CASE_FACTS, Empty, PageContent, Part, Table, TableColumn
 from compilewatch.dashboard.read import shaping
-from compilewatch.dashboard.read.data import filters_of, read_cases, read_noise_floors
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    read_cases,
+    read_newest_trials,
+    read_noise_floors,
+)
 from compilewatch.db import units
 from compilewatch.db.cells import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
@@ -24,8 +29,6 @@ from compilewatch.db.verdicts.noise_floors import smallest_change
 
 NO_DIFFERENCE = "no difference shown"
 """In the place of a best strategy that none is shown to be."""
-
-NO_CASE = Empty("No case fits these filters.", "Widen them above.")
 
 _SHARED = {"workload": parts.WORKLOAD, **CASE_FACTS}
 """Columns that tables of something else have too."""
@@ -71,6 +74,14 @@ CASE, RATES, BREAK_EVEN = (
 )
 """The columns that name a case, its throughput with eager's, and its break-even as a number and in a word."""
 SPEEDUP_INTERVAL = COLUMNS["interval"]
+
+
+def no_case(link: Link) -> Empty:
+    """Why no case passes the filters of `link`: a trial that was cancelled makes none."""
+    filters = filters_of(link)
+    if read_cases(filters).empty and read_newest_trials(filters, 1)[1]:
+        return Empty("Every trial here was cancelled.", "Measure again: `compilewatch run`.")
+    return Empty("No case fits these filters.", "Widen them above.")
 
 
 def cases_of(link: Link) -> pd.DataFrame:

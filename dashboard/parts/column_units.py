@@ -118,6 +118,15 @@ def form_of(unit: Unit, values: pd.Series) -> str:
     return unit.form.replace(".3g", f".{decimals}f")
 
 
+def in_form(form: str, number: float) -> str:
+    """`number` in a form of printf as `form_of` has it, with a real minus, a mark between thousands, and
+    no sign of nothing.
+    """
+    grouped = form.replace(".", ",.", 1) if form.endswith("f") else form
+    text = f"{{:{grouped.removeprefix('%')}}}".format(number)
+    return text.replace("-", units.MINUS, 1) if number else text.removeprefix("+")
+
+
 def written(value: Any, unit: Unit) -> str:
     """A cell as text: a number, both ends of an interval, or a word that stands for one."""
     if isinstance(value, UnitCell):

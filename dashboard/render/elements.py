@@ -125,9 +125,13 @@ def part(title: str) -> DeltaGenerator:
 
 def pairs(texts: Mapping[str, str | None]) -> None:
     """A compact list of names and texts, both shown as they are, a missing text as a dash."""
-    st.table(
-        {escaped(name): escaped(text or units.MISSING) for name, text in texts.items()}, border="horizontal"
-    )
+    # A long name, as of a variable of the environment, may break where it has an underscore: on a phone it
+    # would leave no room for the text.
+    shown = {
+        escaped(name).replace("_", "_\N{ZERO WIDTH SPACE}"): escaped(text or units.MISSING)
+        for name, text in texts.items()
+    }
+    st.table(shown, border="horizontal")
 
 
 def nothing_to_show(reason: str, *, next_step: str = "") -> None:

@@ -40,8 +40,8 @@ from compilewatch.db.service.reports import reports_revision
 _LOGO = (
     "data:image/svg+xml;base64," + b64encode((Path(__file__).parents[1] / "logo.svg").read_bytes()).decode()
 )
-_BOX_PX, _WIDEST_BOX_PX = 172, 340
-_LETTER_PX, _BESIDE_WORDS_PX = 8.1, 52
+_BOX_PX, _WIDEST_BOX_PX = 128, 340
+_LETTER_PX, _BESIDE_WORDS_PX = 7.4, 52
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
@@ -146,7 +146,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         place = st.container(width="content")
     if not view.empty and PAGES[page].filtered:
         ungated = _has_filters(view) and read_ungated(filters_of(view.link))
-        first = None if view.requested.machine else first_machine()
+        first = None if view.requested.machine or view.link.trial else first_machine()
         line = " · ".join(
             [
                 context_line(view.link, datetime.now(UTC), why=first.why if first else ""),

@@ -17,7 +17,14 @@ from compilewatch.dashboard.charts import sparklines
 from compilewatch.dashboard.document.sections import cell_text
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.parts.column_units import UNITS, Unit, form_of, numbers_of, scale_of
+from compilewatch.dashboard.parts.column_units import (
+    UNITS,
+    Unit,
+    form_of,
+    in_form,
+    numbers_of,
+    scale_of,
+)
 from compilewatch.dashboard.parts.parts import (
     LEFT_OUT,
     WRITTEN,
@@ -61,6 +68,8 @@ _TONED = {Verdict.REGRESSED.value: theme.VERMILLION, Verdict.IMPROVED.value: the
 _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 # A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
 _MOST_ROWS_WHOLE = 20
+# The texts of a longer one take a tenth of a second.
+_MOST_ROWS_WRITTEN = 500
 _ICONS = {LEFT_OUT: ":material/report:"}
 _MOST_CARDS = 4
 _ANY = Link()
@@ -198,12 +207,9 @@ def _lines(part: Lines, above: Callable[[], None] | None) -> None:
 def _plain(part: Lines) -> None:
     if part.code:
         tall = len(part.lines) > _MOST_LINES_WHOLE
-        st.code(
-            "\n".join(part.lines),
-            language=None,
-            wrap_lines=True,
-            height=_TALLEST_LOG_PX if tall else "content",
-        )
+        # The keyboard scrolls a container; code with a height of its own only the mouse does.
+        with st.container(height=_TALLEST_LOG_PX if tall else "content", border=False):
+            st.code("\n".join(part.lines), language=None, wrap_lines=True)
     elif part.shares:
         for line, share in zip(part.lines, part.shares, strict=True):
             st.progress(share, text=escaped(line))
@@ -285,10 +291,18 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
         columns = part.titled
         buttons = _button_columns(part.key, pick) if pick and pick.actions else {}
+        shown = _on_screen(part.frame, columns).assign(
+            **{name: cells for name, (cells, _) in buttons.items()}
+        )
+        writers = _writers(part.frame, columns, shown)
         st.dataframe(
-            _on_screen(part.frame, columns).assign(**{name: cells for name, (cells, _) in buttons.items()}),
+            # What is missing is the grid's own: the text of a style would stand in its place.
+            shown.style.format(writers, na_rep="") if writers else shown,
             column_config={
-                **{name: _configured(column, part.frame[name]) for name, column in columns.items()},
+                **{
+                    name: _configured(column, part.frame[name], written=name in writers)
+                    for name, column in columns.items()
+                },
                 **{name: config for name, (_, config) in buttons.items()},
             },
             column_order=[
@@ -382,6 +396,34 @@ def _on_screen(frame: pd.DataFrame, columns: Mapping[str, TableColumn]) -> pd.Da
     return shown
 
 
+def _writers(frame: pd.DataFrame, columns: Mapping[str, TableColumn], shown: pd.DataFrame) -> dict[str, Any]:
+    """What writes the numbers of the columns that a grid writes otherwise than all else: with a hyphen for a
+    minus, and without a mark between thousands. The grid goes on to sort by the number.
+    """
+    if len(frame) > _MOST_ROWS_WRITTEN:
+        return {}
+    forms = {
+        name: form_of(UNITS[column.unit], frame[name])
+        for name, column in columns.items()
+        if _is_formatted(column)
+    }
+    return {
+        name: partial(in_form, form)
+        for name, form in forms.items()
+        if form.startswith("%+") or ((shown[name] < 0) | (shown[name] >= 1_000)).any()
+    }
+
+
+def _is_formatted(column: TableColumn) -> bool:
+    """Whether a grid gets plain numbers of it and a form of printf."""
+    return (
+        column.kind not in ("interval", "sides", *WRITTEN)
+        and not column.leads
+        and bool(column.unit)
+        and UNITS[column.unit].form != "localized"
+    )
+
+
 def _row_link(part: Table) -> Pick | None:
     """What a row leads to where the page says nothing else: where its name does."""
     for column in part.titled.values():
@@ -424,24 +466,26 @@ def _selection(key: str, pick: Pick) -> dict[str, Any]:
     return {"on_select": act, "selection_mode": "multi-row" if pick.several else "single-row", **ticked}
 
 
-def _measured(column: TableColumn, unit: Unit, values: pd.Series, shared: dict[str, Any]) -> Any:
+def _measured(
+    column: TableColumn, unit: Unit, values: pd.Series, shared: dict[str, Any], *, written: bool
+) -> Any:
     if column.kind == "interval":
         title = f"{column.title} ({unit.raw})" if unit.write_end else column.title
         return st.column_config.TextColumn(title, alignment="right", **shared)
     scale, _ = scale_of(unit, values)
     title = f"{column.title} ({scale})" if scale else column.title
-    return st.column_config.NumberColumn(title, format=form_of(unit, values), **shared)
+    return st.column_config.NumberColumn(title, format=None if written else form_of(unit, values), **shared)
 
 
-def _configured(column: TableColumn, values: pd.Series) -> Any:
-    """A column of these values as Streamlit takes it."""
+def _configured(column: TableColumn, values: pd.Series, *, written: bool) -> Any:
+    """A column of these values as Streamlit takes it; of one that is `written` the grid shows given texts."""
     shared: dict[str, Any] = {
         "pinned": column.pinned or None,
         "help": escaped(column.explained) or None,
         "width": "large" if column.wide else column.width_px or None,
     }
     if column.unit and column.kind != "sides":
-        return _measured(column, UNITS[column.unit], values, shared)
+        return _measured(column, UNITS[column.unit], values, shared, written=written)
     match column.kind:
         case "line":
             return st.column_config.LineChartColumn(

@@ -16,8 +16,8 @@ _ADDRESS = re.compile(r"(?<=https:)(?=//)|(?<=http:)(?=//)|(?<=www)(?=\.)|(?<=@)
 # Streamlit looks for icons and emoji after Markdown has taken the escapes away.
 _ICON = re.compile(r"(?<=:)(?=[\w+-]+(?:/\w+)?:)")
 _WORD_JOINER = "\u2060"
-# How our sentences name a command that is to be typed.
-_COMMAND = re.compile(r"`(compilewatch [^`]{1,200})`")
+# How our sentences name what is to be typed: a command, an option of a workload.
+_COMMAND = re.compile(r"`(compilewatch [^`]{1,200}|[a-z]{1,20}_[a-z_]{1,20})`")
 LONGEST_LABEL = 40
 
 
@@ -30,15 +30,15 @@ def readable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it as it is, but for commands between backticks, which are
-    shown as code.
+    """`text` so that Streamlit's Markdown shows it as it is, but for commands and words between backticks,
+    which are shown as code.
     """
     pieces = _COMMAND.split(readable(text))
     return "".join(f"`{piece}`" if place % 2 else _plain(piece) for place, piece in enumerate(pieces))
 
 
 def unticked(text: str) -> str:
-    """`text` for where there is no Markdown: commands without the backticks around them."""
+    """`text` for where there is no Markdown: commands and words without the backticks around them."""
     return _COMMAND.sub(r"\1", text) if "`" in text else text
 
 

@@ -13,12 +13,14 @@ import pandas as pd
 
 from compilewatch.dashboard.links.links import PAGES, Link, Page
 from compilewatch.dashboard.read.choices import NEWEST_RUNS
-from compilewatch.dashboard.read.data import read_choices, read_choices_on, read_runs
+from compilewatch.dashboard.read.data import read_choices, read_choices_on, read_runs, read_trial
 from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
 from compilewatch.db import units
+from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.ids import machine_identity
 from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.service.schedules import SCHEDULES
@@ -29,9 +31,20 @@ def context_line(link: Link, now: datetime, *, why: str = "", dated: bool = Fals
     next one, as far as each is known of what `link` shows at `now`. What is read on other days is `dated`.
     """
     said = units.moment if dated else partial(when, now=now)
+    link = _of_its_machine(link)
     return " · ".join(
         [*_subject(link, why), *_last_run(link.machine, said), *_next_run(link.machine, now, said)]
     )
+
+
+def _of_its_machine(link: Link) -> Link:
+    """A trial is of its own machine, whichever its link names or leaves open."""
+    if not link.trial:
+        return link
+    try:
+        return replace(link, machine=machine_identity(read_trial(link.trial).machine))
+    except NotFoundError:
+        return link
 
 
 def _subject(link: Link, why: str) -> Iterator[str]:

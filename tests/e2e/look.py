@@ -56,6 +56,9 @@ FAULTS = """
         const drawn = chart.querySelector("svg, canvas");
         if (!drawn || drawn.getBoundingClientRect().width < 0.6 * chart.getBoundingClientRect().width)
             faults.push("a chart does not fill its place");
+        for (const name of chart.querySelectorAll("svg .role-legend text"))
+            if (name.getBoundingClientRect().top < drawn.getBoundingClientRect().top - 1)
+                faults.push(`the legend of a chart is cut above ${name.textContent}`);
     }
     return faults;
 }

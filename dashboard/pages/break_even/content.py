@@ -11,7 +11,7 @@ from compilewatch.dashboard.pages.break_even import plan
 from compilewatch.dashboard.pages.break_even.history import history_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.break_even import curves_chart
-from compilewatch.dashboard.parts.cases import NO_CASE, REPAID, cases_of, floors_of, of_cases
+from compilewatch.dashboard.parts.cases import REPAID, cases_of, floors_of, no_case, of_cases
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import LEFT_OUT, PageContent, Part
 from compilewatch.dashboard.read.data import filters_of, read_cases
@@ -44,7 +44,7 @@ def page(link: Link) -> PageContent:
     """One workload: that in focus, else what changed most."""
     cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link, floors)
+        return of_cases((no_case(link),), cases, link, floors)
     focus = focus_on(link, cases)
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)

@@ -9,7 +9,7 @@ import pandas as pd
 from compilewatch.dashboard.charts import cold_start as charts
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
+from compilewatch.dashboard.parts.cases import CASE, cases_of, floors_of, interval_cell, no_case, of_cases
 from compilewatch.dashboard.parts.cold_start import MeanStarts, mean_starts, starts_chart
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import (
@@ -104,7 +104,7 @@ def page(link: Link) -> PageContent:
     else:
         link = replace(link, focus=None)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link, floors)
+        return of_cases((no_case(link),), cases, link, floors)
     bars = starts_chart(link, cases)
     starts = mean_starts(cases)
     shown: tuple[Part, ...] = (

@@ -9,7 +9,7 @@ import pandas as pd
 
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import NO_CASE, cases_of
+from compilewatch.dashboard.parts.cases import cases_of, no_case
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import WORKLOAD, Empty, PageContent, PageHeadline, TableColumn
 from compilewatch.dashboard.read.data import (
@@ -43,7 +43,7 @@ def page(link: Link) -> PageContent:
     against = link.against if link.against in others(link) else _nearest(link)
     link = replace(link, against=against)
     if cases_of(link).empty:
-        return PageContent((NO_CASE,), link)
+        return PageContent((no_case(link),), link)
     if link.machine is None or link.against is None:
         none = Empty(_ALONE, "Measure the same suite on another: compilewatch run.")
         return PageContent((*facts(link), none), link)

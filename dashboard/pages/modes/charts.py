@@ -21,8 +21,8 @@ Case = dict[str, Any]
 NO_NUMBER = "no number"
 # log2 of a speedup at which the colour of the heat map is full: 2x and 0.5x.
 FULL_COLOUR = 1.0
-# log2 of a speedup from which the cell is dark enough for white text.
-_WHITE_TEXT = 0.62
+# log2 of a speedup from which white text stands out more than black, which then both have a contrast of 4.5.
+_WHITE_TEXT = 0.73
 # What a number in a cell takes of its width. Below that of a small one the tooltip has it.
 _NUMBER_PX, _SMALL_NUMBER_PX = 44, 30
 # Rows of many workloads move together; numbers still fit.
@@ -122,7 +122,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         x=x,
         y=y,
         text="text:N",
-        color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
+        color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#000000")),
         tooltip=tooltip,
     )
     height = row * len(workloads) + max(60, 30 + style.slanted_px(strategies))

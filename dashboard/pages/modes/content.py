@@ -18,7 +18,6 @@ from compilewatch.dashboard.pages.modes.roofline import roofline_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
 from compilewatch.dashboard.parts.cases import (
-    NO_CASE,
     NO_DIFFERENCE,
     NO_FACTS,
     RATES,
@@ -27,6 +26,7 @@ from compilewatch.dashboard.parts.cases import (
     cases_of,
     columns_of,
     floors_of,
+    no_case,
     of_cases,
     row_of,
 )
@@ -116,7 +116,7 @@ def page(link: Link) -> PageContent:
     """For the goal that `link` names: of all models which strategy for which, of one every strategy."""
     every, floors = cases_of(link), floors_of(link.machine)
     if every.empty:
-        return of_cases((NO_CASE,), every, link, floors)
+        return of_cases((no_case(link),), every, link, floors)
     cases = every[every["workload_label"] == link.focus]
     if cases.empty:
         link = replace(link, focus=None)
@@ -238,6 +238,8 @@ def _headline(cases: pd.DataFrame) -> PageHeadline:
         return PageHeadline(f"{NO_DIFFERENCE.capitalize()} between strategies on {every}", "warning")
     wins = sorted(shown.items(), key=lambda item: (-item[1], sort_key(item[0])))
     said = [f"{name} {count}" for name, count in wins[:_MOST_NAMED]]
+    others = sum(count for _, count in wins[_MOST_NAMED:])
+    said += [f"others {others}"] if others else []
     open_ = len(winners) - sum(shown.values())
     said += [f"{NO_DIFFERENCE} {open_}"] if open_ else []
     silent = len(labels) - len(winners)

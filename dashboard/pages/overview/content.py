@@ -18,7 +18,7 @@ from compilewatch.dashboard.pages.overview import (
     strip,
 )
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import NO_CASE, floors_of, of_cases
+from compilewatch.dashboard.parts.cases import floors_of, no_case, of_cases
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Folded, Group, Lines, PageContent, Part
 from compilewatch.dashboard.parts.speedups import speedups_chart
 from compilewatch.dashboard.read.data import (
@@ -83,7 +83,7 @@ def page(link: Link, now: datetime | None = None) -> PageContent:
     now = now or datetime.now(UTC)
     shown = _shown(link)
     if shown is None:
-        return PageContent((NO_CASE,), link)
+        return PageContent((no_case(link),), link)
     others = beside.other_machines(link.machine, read_choices(), read_regressions(), now)
     columns = (shown.wide, (*shown.beside, *others))
     return replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compilewatch.dashboard.links.links import Link
-from compilewatch.dashboard.parts.cases import NO_CASE, cases_of, floors_of, of_cases
+from compilewatch.dashboard.parts.cases import cases_of, floors_of, no_case, of_cases
 from compilewatch.dashboard.parts.model import facts
 from compilewatch.dashboard.parts.parts import Empty, PageContent
 from compilewatch.dashboard.parts.sizes import sizes_parts
@@ -20,7 +20,7 @@ def page(link: Link) -> PageContent:
     """The sweep that the model in focus is of, else all of them."""
     cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link, floors)
+        return of_cases((no_case(link),), cases, link, floors)
     mine = cases[cases["workload_label"] == link.focus]
     if mine.empty:
         link = replace(link, focus=None)

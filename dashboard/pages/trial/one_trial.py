@@ -98,12 +98,12 @@ def trial_parts(trial: Trial, ranks: Sequence[RankFacts] = ()) -> tuple[Part, ..
         (
             *_source(trial),
             _cold_start(trial),
-            _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None),
-            *_held(trial),
             _measured("Numerics", facts.numerics_pairs(trial.numerics) if trial.numerics else None),
         ),
         (
             _compiler(trial),
+            _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None),
+            *_held(trial),
             _measured("Device and host while sampling", facts.state_pairs(trial) or None, note=clocks),
         ),
     )

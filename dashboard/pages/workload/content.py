@@ -9,7 +9,7 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.workload import history
 from compilewatch.dashboard.pages.workload.models import models
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import NO_CASE, cases_of, floors_of, of_cases
+from compilewatch.dashboard.parts.cases import cases_of, floors_of, no_case, of_cases
 from compilewatch.dashboard.parts.model import facts, headline, on_one_build
 from compilewatch.dashboard.parts.parts import Folded, Lines, PageContent, Part
 from compilewatch.dashboard.read.data import (
@@ -41,7 +41,7 @@ def page(link: Link) -> PageContent:
     newest = on_one_build(link)
     every, floors = cases_of(newest), floors_of(link.machine)
     if every.empty:
-        return of_cases((NO_CASE,), every, link, floors)
+        return of_cases((no_case(link),), every, link, floors)
     if link.focus is None and not (link.workload and every["workload_label"].nunique() == 1):
         over_time = Folded("Every case over time", partial(_over_time, link), OVER_TIME)
         return of_cases((*models(newest, every), over_time), every, link, floors)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.pages.modes import against
+from compilewatch.dashboard.pages.modes import against, charts
 from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.trial import content as trial_content
 from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render.streamlit_parts import FOLD
+from compilewatch.dashboard.text import theme
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trials_frame
@@ -236,3 +238,60 @@ def test_what_advise_found_stands_on_the_tab_of_its_model(slower: None, slower_u
     assert "Ruled out: default: 1.20x of it." in said["modes-advice"].lines
     other = flat(modes.page(replace(link, focus="vit-b16")).parts)
     assert "modes-advice" not in {each.key for each in other if isinstance(each, Lines)}
+
+
+def test_the_headline_adds_up_where_more_strategies_win_than_it_names(store: Store) -> None:
+    fastest = ("default", "reduce-overhead", "max-autotune")
+    store(
+        [
+            make_trial(
+                workload=f"mlp-{best}", strategy=name, seed=seed, latency_ns=(4 if name == best else 8) * MS
+            )
+            for best in fastest
+            for name in fastest
+            for seed in range(3)
+        ]
+    )
+    assert "Fastest of 3 workloads: default 1, reduce-overhead 1, others 1" in texts(
+        opened(Link(page=Page.MODES))
+    )
+
+
+def test_each_number_of_the_map_stands_out_from_its_colour() -> None:
+    """As WCAG 2.2 asks in 1.4.3; a colour between two of the scale is mixed of them."""
+
+    def luminance(rgb: list[float]) -> float:
+        parts = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+            for part in (each / 255 for each in rgb)
+        ]
+        return sum(part * share for part, share in zip(parts, (0.2126, 0.7152, 0.0722), strict=True))
+
+    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in theme.DIVERGING]
+    for step in range(-100, 101):
+        speedup = 2 ** (step / 100)
+        cases = pd.DataFrame([_CASE_OF_MAP | {"speedup": speedup}])
+        (cell,) = charts.cells(cases, {}, ["mlp"]).to_dict("records")
+        place = (step / 100 + 1) / 2 * (len(stops) - 1)
+        at = min(int(place), len(stops) - 2)
+        ground = luminance(
+            [a + (b - a) * (place - at) for a, b in zip(stops[at], stops[at + 1], strict=True)]
+        )
+        ink = luminance([255.0] * 3 if cell["ink"] == "white" else [0.0] * 3)
+        low, high = sorted((ground, ink))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, speedup
+
+
+_CASE_OF_MAP = {
+    "workload_label": "mlp",
+    "strategy": "default",
+    "trials": 3,
+    "counted_trials": 3,
+    "timing_method": None,
+    "bound": None,
+    "first_look": False,
+    "nothing_compiled": False,
+    "speedup_low": None,
+    "speedup_high": None,
+    "latency_ns": 1e6,
+}

@@ -9,7 +9,7 @@ import pytest
 import compilewatch.dashboard.pages.guide
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.db.records.trial import CacheCounters, CompilerFacts
-from tests.builders import make_device_state, make_trial
+from tests.builders import make_device_state, make_machine, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
 from tests.explained_parts import make_profile, make_sampling, make_trace
 
@@ -34,6 +34,26 @@ def explained_url(store_once: Store) -> str:
 def page(explained_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     monkeypatch.setenv(DATABASE, explained_url)
     return opened
+
+
+def test_the_line_of_context_of_a_trial_is_of_its_machine(store: Store) -> None:
+    store(
+        [
+            make_trial(trial_id="old", machine=make_machine("box-1", device_name="NVIDIA L4"), run_id="one"),
+            *(make_trial(machine="box-2", build=build, run_id=build) for build in ("2.12.1", "2.13.0")),
+        ]
+    )
+    shown = texts(opened(Link(page=Page.TRIAL, trial="old")))
+    assert "box-1 (NVIDIA L4) · last run" in shown
+    assert "box-2" not in shown
+
+
+def test_where_every_trial_was_cancelled_no_filter_is_to_blame(store: Store) -> None:
+    store([make_trial(failure="cancelled", strategy=name) for name in ("eager", "default")])
+    for page in (Page.OVERVIEW, Page.WORKLOAD, Page.MODES):
+        shown = texts(opened(Link(page=page)))
+        assert "Every trial here was cancelled." in shown
+        assert "Widen" not in shown
 
 
 def test_a_cancelled_trial_has_not_failed(store: Store) -> None:

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from compilewatch.dashboard.links.links import Link
-from compilewatch.dashboard.parts.column_units import UNITS, form_of, scale_of, written
+from compilewatch.dashboard.parts.column_units import UNITS, form_of, in_form, scale_of, written
 from compilewatch.dashboard.parts.parts import Table, TableColumn
 from compilewatch.dashboard.render.exporting import ExportOrigin, formats_of
-from compilewatch.dashboard.render.streamlit_parts import _on_screen
+from compilewatch.dashboard.render.streamlit_parts import _on_screen, _writers
 
 FRAME = pd.DataFrame(
     {
@@ -52,6 +52,19 @@ def test_the_digits_of_a_column_align(unit: str, values: list[float | None], sho
     column, scale = pd.Series(values), scale_of(UNITS[unit], pd.Series(values))[1]
     form = form_of(UNITS[unit], column)
     assert [form % (value / scale) for value in values if value is not None] == shown
+
+
+def test_a_grid_has_a_real_minus_and_marks_between_thousands_and_sorts_by_the_number() -> None:
+    shown = _on_screen(FRAME, COLUMNS)
+    writers = _writers(FRAME, COLUMNS, shown)
+    assert {name: list(map(write, shown[name].dropna())) for name, write in writers.items()} == {
+        "change": ["+50.0", "\N{MINUS SIGN}1.3"]
+    }
+    assert in_form("%.0f", 24_565.4) == "24,565"
+    assert in_form("%+.1f", 0.0) == "0.0"
+    assert in_form("%.3g", -0.00123) == "\N{MINUS SIGN}0.00123"
+    long = pd.concat([FRAME] * 400, ignore_index=True)
+    assert _writers(long, COLUMNS, _on_screen(long, COLUMNS)) == {}
 
 
 def test_a_file_has_raw_numbers_with_their_unit_in_the_header() -> None:

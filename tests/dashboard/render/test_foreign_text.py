@@ -44,6 +44,7 @@ def test_no_bare_address_is_left_for_markdown_to_link() -> None:
 def test_a_command_between_backticks_is_code_and_in_a_table_plain() -> None:
     text = "Not filed: `compilewatch gate --confirm run` files *it*, `rm` not."
     assert escaped(text) == r"Not filed\: `compilewatch gate --confirm run` files \*it\*, \`rm\` not."
+    assert escaped("Take a smaller `batch_size`.") == "Take a smaller `batch_size`."
     assert unticked(text) == "Not filed: compilewatch gate --confirm run files *it*, `rm` not."
 
 
