@@ -28,6 +28,7 @@ import logging
 import math
 import os
 import platform
+import random
 import re
 import runpy
 import subprocess
@@ -108,6 +109,8 @@ _EVENTS = 20
 _TEXT = 200
 _SECONDS_BETWEEN_REPORTS = 1.0
 _HEARTBEAT_S = 5.0
+_LONGEST_HEARTBEAT_S = 40.0
+_RANKS_AT_A_TIME = 64
 _LONGEST_PAUSE_S = 60.0
 _TIMEOUT_S = 5.0
 _LAST_TIMEOUT_S = 1.0
@@ -174,13 +177,18 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 class _Reporter(threading.Thread):
     """Tells a dashboard how the job is: at once where something changed, at most once a second, and every
-    five seconds. A report holds all so far, so that one that is lost or comes twice changes nothing.
+    five seconds, of more than 64 ranks more seldom: they may share an address, and with it its rate
+    (dashboard/http/rate_limit.py). A report holds all so far, so that one that is lost or comes twice changes
+    nothing.
     """
 
-    def __init__(self, address: str, token: str, report: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, address: str, token: str, report: Callable[[], Mapping[str, Any]], ranks: int = 1
+    ) -> None:
         super().__init__(name="compilewatch-reporter", daemon=True)
         self.changed = threading.Event()
         self.sent_events = 0
+        self._heartbeat_s = min(_HEARTBEAT_S * max(1.0, ranks / _RANKS_AT_A_TIME), _LONGEST_HEARTBEAT_S)
         self._report = report
         self._url = f"{address.rstrip('/')}/api/v1/jobs"
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -193,10 +201,12 @@ class _Reporter(threading.Thread):
         pause_s = _SECONDS_BETWEEN_REPORTS
         while not self._ended.wait(pause_s):
             if pause_s == _SECONDS_BETWEEN_REPORTS:
-                self.changed.wait(_HEARTBEAT_S - pause_s)
+                self.changed.wait(self._heartbeat_s - pause_s)
             self.changed.clear()
             is_sent = self._tell(_TIMEOUT_S)
-            pause_s = _SECONDS_BETWEEN_REPORTS if is_sent else min(2 * pause_s, _LONGEST_PAUSE_S)
+            # Ranks that were refused together do not come back together.
+            pause_s = min(pause_s * random.uniform(1.5, 2.5), _LONGEST_PAUSE_S)  # noqa: S311
+            pause_s = _SECONDS_BETWEEN_REPORTS if is_sent else pause_s
         self._tell(_LAST_TIMEOUT_S)
 
     def end(self) -> None:
@@ -294,7 +304,7 @@ class Recorder:
         atexit.register(self.stop)
         address, token = os.environ.get(ADDRESS_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE)
         if token and address.startswith(("http://", "https://")):
-            self._reporter = _Reporter(address, token, self._report)
+            self._reporter = _Reporter(address, token, self._report, self._process["ranks"] or 1)
             self._reporter.start()
 
     @staticmethod

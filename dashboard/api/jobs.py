@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from compilewatch.dashboard.api.stored import Listing
 from compilewatch.dashboard.api.written import written
-from compilewatch.dashboard.read.database import database_url
-from compilewatch.db.engine.session import Database, open_database
+from compilewatch.dashboard.read.database import database_url, opened
+from compilewatch.db.engine.session import Database
 from compilewatch.db.records.access import Scope
 from compilewatch.db.records.hosts import JobReport, JobState
 from compilewatch.db.service.jobs import save_report, shown_jobs
@@ -74,6 +74,5 @@ async def create(request: Request) -> Response:
 
 
 def _saved(report: JobReport, _by: str) -> dict[str, Any]:
-    with open_database(database_url()) as database:
-        is_new = save_report(database, report, datetime.now(UTC))
+    is_new = save_report(opened(database_url(), read_only=False), report, datetime.now(UTC))
     return JobAnswer(process=report.process, is_new=is_new).model_dump()

@@ -118,7 +118,8 @@ class Launch(Record):
 
 
 JOB_SILENT_AFTER = timedelta(minutes=1)
-"""A job that lives says so every five seconds; one that found the dashboard away asks at least as often."""
+"""A job that lives says so every five seconds, one of many ranks every forty at least; one that found the
+dashboard away asks at least as often."""
 
 
 class JobEvent(Record):

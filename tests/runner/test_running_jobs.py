@@ -17,8 +17,11 @@ from typing import Any
 
 import pytest
 
+from compilewatch.dashboard.api import jobs as jobs_api
 from compilewatch.dashboard.document.sections import sections
 from compilewatch.dashboard.pages.runs.jobs import running_jobs
+from compilewatch.dashboard.read import database as read_database
+from compilewatch.dashboard.read.database import DATABASE_VARIABLE
 from compilewatch.db.cause.running_jobs import compiled_sentence, job_rows, waiting_sentences
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.records.access import Scope, Token, new_secret, secret_hash
@@ -244,6 +247,43 @@ def test_a_dashboard_that_does_not_answer_keeps_no_step_waiting(
     assert [each["number"] for each in last["events"]] == list(range(31, 51))
     assert last["dropped"] == 30
     assert [each["sequence"] for each in reports] == list(range(1, len(reports) + 1))
+
+
+def test_ranks_of_a_large_job_say_so_more_seldom_and_what_they_say_finds_the_database_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def heartbeat(ranks: str) -> float:
+        monkeypatch.setenv("COMPILEWATCH_ADDRESS", "http://127.0.0.1:9")
+        monkeypatch.setenv("COMPILEWATCH_TOKEN", "cwt_secret")
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", ranks)
+        recorder.start(f"of-{ranks}", directory=tmp_path)
+        try:
+            assert recorder._current is not None
+            assert recorder._current._reporter is not None
+            return recorder._current._reporter._heartbeat_s
+        finally:
+            recorder.stop()
+
+    assert [heartbeat(ranks) for ranks in ("8", "256", "100000")] == [5, 20, 40]
+
+    url = f"sqlite:///{tmp_path / 'own.db'}"
+    with open_database(url, migrate=True):
+        pass
+    asked: list[str] = []
+
+    def counted(url: str, **options: bool) -> Database:
+        asked.append(url)
+        return open_database(url, **options)
+
+    monkeypatch.setenv(DATABASE_VARIABLE, url)
+    monkeypatch.setattr(read_database, "open_database", counted)
+    try:
+        for host in ("a", "b", "c"):
+            assert jobs_api._saved(_report("many", host), "token jobs")["is_new"]
+    finally:
+        read_database.close_databases()
+    assert asked == [url]
 
 
 def test_the_token_goes_to_the_named_dashboard_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
