@@ -1,13 +1,18 @@
-"""Options every command shares, and what they open."""
+"""Options every command shares, what they open, and the names that a shell proposes for them.
+
+A shell waits for the answer and shows no error, so a configuration or a database that cannot be read
+proposes nothing.
+"""
 
 from __future__ import annotations
 
 import getpass
+import importlib
 import re
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -16,13 +21,67 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from compilewatch.db.errors import ConfigError, one_line, printable
-from compilewatch.runner.cli import completion
+from compilewatch.db.errors import CompilewatchError, ConfigError, one_line, printable
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 
 if TYPE_CHECKING:
     from compilewatch.db.engine.session import Database
+
+
+Proposals = Callable[[typer.Context, str], list[str]]
+
+
+def _proposing(*sources: Callable[[Settings], Iterable[str]]) -> Proposals:
+    def proposals(context: typer.Context, incomplete: str) -> list[str]:
+        names: set[str] = set()
+        for source in sources:
+            try:
+                names.update(source(_settings(context)))
+            except CompilewatchError:
+                continue
+        return sorted(name for name in names if name.startswith(incomplete))
+
+    return proposals
+
+
+def _settings(context: typer.Context) -> Settings:
+    url = context.params.get("db")
+    return load_settings(context.params.get("config"), options={} if url is None else {"database_url": url})
+
+
+def _stored(kind: str) -> Callable[[Settings], Iterable[str]]:
+    def names(settings: Settings) -> Iterable[str]:
+        from compilewatch.db.engine.session import open_database
+        from compilewatch.db.queries.named import stored_names
+
+        with open_database(settings.database_url, read_only=True) as database:
+            return stored_names(database, kind)
+
+    return names
+
+
+def _known(module: str, function: str) -> Callable[[Settings], Iterable[str]]:
+    """What a function of the planner knows by name; it is imported when a shell asks."""
+
+    def names(settings: Settings) -> Iterable[str]:
+        known: Iterable[str] = getattr(importlib.import_module(module), function)(settings)
+        return known
+
+    return names
+
+
+_installed_builds = _known("compilewatch.runner.plan.builds", "known_builds")
+workloads = _proposing(_known("compilewatch.runner.plan.selection", "known_workloads"), _stored("workload"))
+strategies = _proposing(_known("compilewatch.runner.plan.selection", "known_strategies"), _stored("strategy"))
+suites = _proposing(_known("compilewatch.runner.plan.selection", "known_suites"), _stored("suite"))
+machines = _proposing(_stored("machine"))
+runs = _proposing(_stored("run"))
+stored_workloads = _proposing(_stored("workload"))
+builds = _proposing(_stored("build"))
+installed_builds = _proposing(_installed_builds)
+sides = _proposing(lambda _: ("latest", "previous"), _installed_builds, _stored("build"), _stored("run"))
+
 
 T = TypeVar("T")
 
@@ -69,7 +128,7 @@ MachineOption = Annotated[
         "--machine",
         metavar="NAME",
         help="The machine, by name or id; default: the one with most matched cases.",
-        autocompletion=completion.machines,
+        autocompletion=machines,
     ),
 ]
 WorkloadsOption = Annotated[
@@ -79,7 +138,7 @@ WorkloadsOption = Annotated[
         "-w",
         metavar="W",
         help="A workload by name, module:function or LIBRARY:MODEL. Repeatable.",
-        autocompletion=completion.workloads,
+        autocompletion=workloads,
     ),
 ]
 WorkloadArgument = Annotated[
@@ -87,7 +146,7 @@ WorkloadArgument = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         help="By name, module:function or LIBRARY:MODEL.",
-        autocompletion=completion.workloads,
+        autocompletion=workloads,
     ),
 ]
 StrategiesOption = Annotated[
@@ -97,7 +156,7 @@ StrategiesOption = Annotated[
         "-s",
         metavar="S",
         help="A strategy by name. Repeatable.",
-        autocompletion=completion.strategies,
+        autocompletion=strategies,
     ),
 ]
 
@@ -158,7 +217,7 @@ def database_to_read(settings: Settings) -> Iterator[Database]:
 
 BuildsOption = Annotated[
     list[str] | None,
-    typer.Option("--build", metavar="ID", help="A build's id. Repeatable.", autocompletion=completion.builds),
+    typer.Option("--build", metavar="ID", help="A build's id. Repeatable.", autocompletion=builds),
 ]
 
 
@@ -194,7 +253,7 @@ SuiteOption = Annotated[
     typer.Option(
         "--suite",
         help="A suite by name; see `compilewatch list suites`.",
-        autocompletion=completion.suites,
+        autocompletion=suites,
     ),
 ]
 TrialsOption = Annotated[
@@ -217,7 +276,7 @@ StacksOption = Annotated[
         "--build",
         metavar="NAME",
         help="One of `compilewatch builds list`. Repeatable; unset: those of the configuration.",
-        autocompletion=completion.installed_builds,
+        autocompletion=installed_builds,
     ),
 ]
 LabelOption = Annotated[

@@ -24,7 +24,7 @@ from compilewatch.db.service.hosts import (
 )
 from compilewatch.runner.device.host import device_reading, disk_room
 from compilewatch.runner.fleet.queue import PatientConnector, reason_of
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 SAVE_INTERVAL_S = 30.0

@@ -1,4 +1,6 @@
-"""The worker: takes jobs of its queues one at a time and has each measured in a thread."""
+"""The worker: takes jobs of its queues one at a time and has each measured in a thread; hourly it stores what
+waits, sees upgrades and deletes old traces.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ import functools
 import logging
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any, NoReturn
 
 import psycopg
@@ -18,13 +21,14 @@ from procrastinate.exceptions import AppNotOpen, ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
+from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.device.lock import DeviceBusyError, default_lock_dir, device_lock
 from compilewatch.runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
-from compilewatch.runner.fleet.measurer import Equipment, Measurement
-from compilewatch.runner.fleet.names import LONGEST_WAIT_S, TASK, queues_of_worker
+from compilewatch.runner.fleet.measurer import Equipment, Measurement, in_thread
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S, TASK, queue_of_host, queues_of_worker
 from compilewatch.runner.fleet.queue import (
     HAS_WAITING,
     NO_ATTEMPT,
@@ -34,9 +38,78 @@ from compilewatch.runner.fleet.queue import (
     open_app,
     reason_of,
 )
-from compilewatch.runner.fleet.upkeep import Chores, do_chores
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.process.spool import Spool, store_waiting
+from compilewatch.runner.process.trace import forget_traces
+from compilewatch.runner.service.upkeep import request_where_changed
 
 _LOG = logging.getLogger("compilewatch.fleet")
+PERIOD_S = 3600.0
+_LONGEST_S = 300.0
+
+
+def do_chores(settings: Settings, database: Database, *, host: str, owner: str, now: datetime) -> None:
+    """Raises DatabaseError; what was done until then stays."""
+    store_waiting(database, Spool(settings.data_dir / "spool"))
+    if settings.service.watch_builds:
+        request_where_changed(database, settings, host=host, machine=queue_of_host(host), owner=owner, at=now)
+    forget_traces(settings.data_dir, settings.service.keep_traces_days, now)
+
+
+class Chores:
+    """`if_due` does `work` in a thread: first `first_s` after the start, then hourly.
+
+    Not at once, so that a worker that has just come begins a trial first, and one that is started again and
+    again measures all the same.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], None],
+        *,
+        first_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._work = work
+        self._monotonic = monotonic
+        self._retry_s = first_s
+        self._due = monotonic() + first_s
+        self._lock = asyncio.Lock()
+
+    def due_in_s(self) -> float:
+        """Seconds until it is due; 0 where it is."""
+        return max(0.0, self._due - self._monotonic())
+
+    async def if_due(self) -> None:
+        """Have it done and wait for it, five minutes at most; cancelled, it ends and is due again soon."""
+        async with self._lock:
+            if self.due_in_s() > 0:
+                return
+            self._due = self._monotonic() + PERIOD_S
+            cancelled = Event()
+            try:
+                working = in_thread(lambda: self._do(cancelled.is_set), "hourly work")
+                _, late = await asyncio.wait({working}, timeout=_LONGEST_S)
+                if late:
+                    _LOG.warning("The hourly work took longer than %.0f s and is given up.", _LONGEST_S)
+            except asyncio.CancelledError:
+                self._due = self._monotonic() + self._retry_s
+                raise
+            finally:
+                cancelled.set()
+
+    def _do(self, is_cancelled: Callable[[], bool]) -> None:
+        try:
+            with cancellable(is_cancelled):
+                self._work()
+        except PreparationCancelledError:
+            return
+        except CompilewatchError as error:
+            _LOG.warning("The hourly work of this host was not done: %s", error)
+        except Exception:  # noqa: BLE001
+            _LOG.exception("The hourly work of this host was not done.")
+
+
 _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
 _LAST_OUTPUT_S = 8.0

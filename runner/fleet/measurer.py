@@ -11,8 +11,10 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
-from threading import Event
+from threading import Event, Thread
+from typing import TypeVar
 
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
@@ -23,13 +25,36 @@ from compilewatch.runner.device.lock import DeviceBusyError
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.fleet.message import Message, job_of, read_message, specs_without_code
 from compilewatch.runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
-from compilewatch.runner.fleet.threads import in_thread
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
 from compilewatch.runner.plan.host_stacks import HostStacks
-from compilewatch.runner.process.local_executor import measure_job
+from compilewatch.runner.process.execution import measure_job
 from compilewatch.runner.process.record import unmeasured
-from compilewatch.runner.storage.persistence import NotPersistedError, persist, store_waiting
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import NotPersistedError, Spool, persist, store_waiting
+
+T = TypeVar("T")
+
+
+def in_thread(work: Callable[[], T], name: str) -> asyncio.Future[T]:
+    """`work` in a thread of its own, which ends with this process if not before.
+
+    Wait with `asyncio.wait`, which leaves it alone when it is cancelled itself. Not `asyncio.to_thread`: a
+    program does not end before such a thread does.
+    """
+    ended: Future[T] = Future()
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody asks for the result
+            ended.set_exception(error)
+
+    Thread(target=run, name=name, daemon=True).start()
+    waited = asyncio.wrap_future(ended)
+    # Of work that was given up nobody asks how it ended, and asyncio would complain.
+    waited.add_done_callback(lambda future: future.cancelled() or future.exception())
+    return waited
+
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 1.0

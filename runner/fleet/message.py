@@ -20,12 +20,10 @@ from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.sections import Timeout
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.builds import known_builds
-from compilewatch.runner.plan.canaries import canary_workloads
 from compilewatch.runner.plan.host_stacks import HostStacks
-from compilewatch.runner.plan.jobs import Job
-from compilewatch.runner.plan.plan import workload_spec
+from compilewatch.runner.plan.plan import canary_workloads, workload_spec
 from compilewatch.runner.plan.selection import known_workloads, select_by_data
-from compilewatch.runner.plan.trial_spec import Diagnostics, TorchSettings, TrialSpec
+from compilewatch.runner.plan.trial_spec import Diagnostics, Job, TorchSettings, TrialSpec
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 

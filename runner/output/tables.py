@@ -1,4 +1,6 @@
-"""The result table that `run` prints: one row per case, figures in the units people read."""
+"""The result table that `run` prints: one row per case, figures in the units people read; and failed trials
+as sentences.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,19 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.errors import ConfigError, did_you_mean, printable
+from compilewatch.db.errors import ConfigError, did_you_mean, one_line, printable
 from compilewatch.db.metrics.break_even import is_shown, repaid_words
 from compilewatch.db.metrics.trial_times import Control
-from compilewatch.db.records.trial import CacheState, StrategyKind
-from compilewatch.db.units import MISSING, count, plural
+from compilewatch.db.records.trial import CacheState, Status, StrategyKind
+from compilewatch.db.units import MISSING, count, plural, words
 from compilewatch.db.verdicts.case_view import CELLS, DOORS, Cell, Door, case_texts, remarks
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from compilewatch.runner.plan.plan import NotApplicable
+
+
 # Narrower than this, the figures that decide stand alone; the rest stands below.
 _WIDE_COLUMNS = 170
 # A pipe has no width of its own.
@@ -339,3 +345,35 @@ def cells_named(names: str) -> list[Cell]:
                 ),
             )
     return [CELLS[name] for name in wanted]
+
+
+LONGEST_MESSAGE = 300
+"""Of an exception's message, which may hold a whole tensor, in a line: `show` has more."""
+
+BuildCase = tuple[str, str, str]
+"""Ids of build, names of workload and strategy."""
+
+
+def newest_failures(trials: DataFrame) -> dict[BuildCase, dict[str, Any]]:
+    """The newest failure of each case of `trials`, oldest first: its kind, first line and trial."""
+    failed = trials[trials["status"] == Status.FAILED.value]
+    return {
+        (str(row.build_id), str(row.workload), str(row.strategy)): {
+            "kind": str(row.failure_kind),
+            "message": str(row.failure_message).split("\n", 1)[0],
+            "trial_id": str(row.trial_id),
+        }
+        for row in failed.itertuples()
+    }
+
+
+def failure_lines(failures: Mapping[BuildCase, Mapping[str, Any]]) -> Iterator[str]:
+    """One for each case."""
+    for (_, workload, strategy), failure in failures.items():
+        text = f"{words(failure['kind'])}: {one_line(failure['message'], LONGEST_MESSAGE).removesuffix('.')}"
+        yield f"{workload} / {strategy}: {text}. {more_of(failure['trial_id'])}"
+
+
+def more_of(trial_id: str) -> str:
+    """Where all that is known of a trial is shown."""
+    return f"Its log: `compilewatch show {trial_id}`."

@@ -18,9 +18,8 @@ from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import latest_trials_frame
 from compilewatch.db.records.trial import StrategyKind
 from compilewatch.db.units import duration, plural
-from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.plan.trial_spec import Job, TrialSpec
 
 Case = tuple[str, str]
 """Workload and strategy by name."""

@@ -20,7 +20,7 @@ from ulid import ULID
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.fields import Closed, Identifier
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
-from compilewatch.db.records.strategies import ONNX_PACKAGES, not_applicable_reason
+from compilewatch.db.records.strategies import EAGER, ONNX_PACKAGES, not_applicable_reason
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.db.units import plural
 from compilewatch.runner.catalog.definition import WorkloadDefinition
@@ -290,4 +290,50 @@ def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
         regions=definition.regions,
         path=definition.path,
         task_is_open=definition.task_is_open,
+    )
+
+
+TIMEOUT_S = 120.0
+TRIALS_PER_RUN = 6
+"""Three workloads before and three after."""
+
+_MIB = 2**20
+
+
+def canary_workloads(device: str) -> tuple[WorkloadDefinition, ...]:
+    """The three workloads at the size for `device`: milliseconds a step on a CPU, less on a GPU."""
+    gpu = device != "cpu"
+    size, copied = (4096, 256 * _MIB) if gpu else (512, 32 * _MIB)
+    return (
+        _canary("gemm", size, "bfloat16" if gpu else "float32", 2.0 * size**3, "operation"),
+        _canary("copy", copied, "uint8", float(copied), "byte"),
+        # Half of what a GPU's queue takes: more would wait for a place in it.
+        _canary("launch", 500, "float32", 500.0, "launch"),
+    )
+
+
+def _canary(name: str, size: int, dtype: str, items: float, item: str) -> WorkloadDefinition:
+    return WorkloadDefinition(
+        name=f"canary-{name}",
+        task=Task.FUNCTION,
+        target=f"compilewatch.runner.worker.canary:{name}",
+        shape={"size": size},
+        dtype=dtype,
+        items_per_iteration=items,
+        item=item,
+    )
+
+
+def canary_specs(trial: TrialSpec) -> tuple[TrialSpec, ...]:
+    """One eager trial of each canary under the conditions of `trial`: its run, build, device and threads."""
+    return tuple(
+        trial.model_copy(
+            update={
+                "trial_id": str(ULID()),
+                "workload": workload_spec(definition),
+                "strategy": EAGER,
+                "timeout_s": TIMEOUT_S,
+            }
+        )
+        for definition in canary_workloads(trial.device)
     )

@@ -23,8 +23,12 @@ from compilewatch.runner.catalog.targets import split_target
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.builds import created_builds
 from compilewatch.runner.plan.bundle import bundle_of, literal
-from compilewatch.runner.plan.environment import passed_on, pinned_settings, recorded_environment
-from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.interpreter import (
+    check_interpreter,
+    passed_on,
+    pinned_settings,
+    recorded_environment,
+)
 from compilewatch.runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from compilewatch.runner.plan.selection import select_by_data
 from compilewatch.runner.plan.trial_spec import Diagnostics, MatmulPrecision, TorchSettings, TrialSpec

@@ -1,18 +1,24 @@
-"""One trial to run, and the diagnostics after it.
+"""One trial to run, the diagnostics after it, and what an executor is: it takes jobs, runs each once and says
+how they stand.
+
+An executor never carries a result back as the truth: whoever measured a trial has put it into the spool of
+its host and from there into the database, under the trial's id. `trials` is for those who only look.
 
 The measured process gets its part as `runner.worker.step.messages.Specification`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
 from compilewatch.db.records.fields import Closed, Identifier
-from compilewatch.db.records.trial import Build, Strategy, Workload
+from compilewatch.db.records.trial import Build, Strategy, Trial, Workload
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 
@@ -91,3 +97,63 @@ class TrialSpec(Closed):
     def case(self) -> str:
         """Workload and strategy by name, for a person."""
         return f"{self.workload.name} / {self.strategy.name}"
+
+
+class JobState(StrEnum):
+    """`cancelled` may have left a record of a trial that had begun; `done` always did, if of a failure."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+ENDED = (JobState.DONE, JobState.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trial, or the canaries of a run, which share a process. The first trial's id is the job's."""
+
+    specs: tuple[TrialSpec, ...]
+    is_canaries: bool = False
+
+    @property
+    def job_id(self) -> str:
+        """The first trial's id."""
+        return self.specs[0].trial_id
+
+
+class Executor(Protocol):
+    """Any number of threads may use one executor."""
+
+    def submit(self, jobs: Iterable[Job]) -> None:
+        """Queue jobs in this order. One whose id is known already, whatever became of it, is left alone."""
+        ...
+
+    def cancel(self, job_ids: Collection[str]) -> None:
+        """Take out those that are queued, end those that run; the other ids are passed over."""
+        ...
+
+    def status(self, job_ids: Collection[str]) -> Mapping[str, JobState]:
+        """How each job stands; unknown ids are left out.
+
+        Raises what keeps the executor from measuring anything, such as DeviceBusyError or DatabaseError.
+        """
+        ...
+
+    def trials(self, job_id: str) -> list[Trial]:
+        """The records of an ended job; none where they wait on the disk of their host."""
+        ...
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when something may have changed, or after `timeout_s`."""
+        ...
+
+    def capacity(self) -> int:
+        """How many jobs can run at the same time now."""
+        ...
+
+    def close(self) -> None:
+        """Give up what this executor holds. A local one ends the job that runs."""
+        ...

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from compilewatch.db.records.trial import Code, Trial
 from compilewatch.runner.catalog.work_tree import work_tree_of
-from compilewatch.runner.device.feeding import feeding_cpus, rank_devices
-from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
-from compilewatch.runner.plan.environment import passed_on, recorded_environment, worker_environment
+from compilewatch.runner.device.state import DeviceFacts, DeviceWatch, feeding_cpus, rank_devices
 from compilewatch.runner.plan.host_stacks import compiler_version
+from compilewatch.runner.plan.interpreter import passed_on, recorded_environment, worker_environment
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from compilewatch.runner.process.failure import oom_kills
 from compilewatch.runner.process.pipe import GuardedProcess, ProcessOutcome

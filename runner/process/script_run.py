@@ -28,7 +28,7 @@ from compilewatch.runner.catalog.targets import split_target
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import default_lock_dir, device_lock
 from compilewatch.runner.plan.bundle import Bundle, bundle_of
-from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.interpreter import worker_environment
 from compilewatch.runner.plan.reproduce import CaseHere, case_here, device_of, interpreter_for
 from compilewatch.runner.process.measured_process import GRACE_S
 from compilewatch.runner.process.pipe import GuardedProcess

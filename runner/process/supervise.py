@@ -31,10 +31,8 @@ from compilewatch.db.records.trial import (
 )
 from compilewatch.db.units import duration
 from compilewatch.runner.config.scrub import scrub
-from compilewatch.runner.device.feeding import rank_devices
-from compilewatch.runner.device.idle import wait_until_idle
-from compilewatch.runner.device.lock import default_lock_dir, device_locks
-from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.device.lock import default_lock_dir, device_locks, wait_until_idle
+from compilewatch.runner.device.state import device_facts, rank_devices
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from compilewatch.runner.process.explanation import Explanation, Fit, Held, NoFitError
 from compilewatch.runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen

@@ -34,7 +34,7 @@ from compilewatch.db.verdicts.sides import resolve_side
 from compilewatch.db.verdicts.steps import newest_runs
 from compilewatch.runner.catalog.work_tree import WorkTree, is_revision
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.storage.last_run import last_runs
+from compilewatch.runner.process.saved_progress import last_runs
 
 SEARCHED_ANCESTORS = 5000
 """How far back a measured commit is looked for."""

@@ -32,8 +32,8 @@ from compilewatch.runner.plan.builds import (
 )
 from compilewatch.runner.plan.interpreter import InterpreterError
 from compilewatch.runner.plan.trial_spec import Diagnostics
+from compilewatch.runner.process.saved_progress import SearchQuestion, SearchState
 from compilewatch.runner.search.environments import announce, make_build, measure_interleaved
-from compilewatch.runner.storage.search_state import SearchQuestion, SearchState
 
 
 class Pair(NamedTuple):

@@ -12,7 +12,7 @@ from compilewatch.db.errors import printable
 from compilewatch.db.units import plural, size
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.host import disk_room
-from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.progress import measure
 from compilewatch.runner.plan.builds import create_build, created_builds
 from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
 from compilewatch.runner.plan.interpreter import answer_of

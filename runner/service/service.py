@@ -32,13 +32,11 @@ from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import owner_of
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
 from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.service.keeper import HostFacts, Keeper
-from compilewatch.runner.service.measures import Measures
-from compilewatch.runner.service.outage import Outage
-from compilewatch.runner.service.serving import Serving
+from compilewatch.runner.process.spool import Spool
+from compilewatch.runner.service.keeper import HostFacts, Keeper, Outage
+from compilewatch.runner.service.serving import Measures, Serving
 from compilewatch.runner.service.timetable import Host, Timetable
 from compilewatch.runner.service.upkeep import Upkeep
-from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -22,10 +22,9 @@ from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.plan.host_stacks import torch_facts
 from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.process.spool import Spool, store_waiting
 from compilewatch.runner.process.trace import forget_traces
 from compilewatch.runner.service.timetable import Host
-from compilewatch.runner.storage.persistence import store_waiting
-from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from compilewatch.runner.cli.measure.validation import AimVerdict, plan_validation, probe, probe_checks
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.doctor.checks import AimVerdict, probe, probe_checks
-from compilewatch.runner.doctor.validation import plan_validation
 
 pytestmark = pytest.mark.gpu
 

@@ -17,7 +17,7 @@ from compilewatch.db.records.people import LONGEST_TEXT
 from compilewatch.db.records.people import Annotation as Note
 from compilewatch.db.service.annotations import ANNOTATIONS, annotation_like
 from compilewatch.db.verdicts.sides import builds_named
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -46,7 +46,7 @@ def annotate(
     machine: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The machine it is about; default: all.", autocompletion=completion.machines
+            metavar="NAME", help="The machine it is about; default: all.", autocompletion=options.machines
         ),
     ] = None,
     workload: Annotated[
@@ -56,7 +56,7 @@ def annotate(
             "-w",
             metavar="W",
             help="The workload it is about; default: all.",
-            autocompletion=completion.stored_workloads,
+            autocompletion=options.stored_workloads,
         ),
     ] = None,
     url: Annotated[str | None, typer.Option(help="Link to the discussion or the change.")] = None,

@@ -34,7 +34,7 @@ from compilewatch.db.verdicts.case_view import case_texts, case_view
 from compilewatch.db.verdicts.machines import SideBySide, cells, side_by_side
 from compilewatch.db.verdicts.machines import sentences as machine_sentences
 from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, resolve_sides
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.judge.judging import (
     ComparisonReport,
     exit_code,
@@ -74,11 +74,11 @@ def compare(
         str,
         typer.Argument(
             help="torch=2.12.0, driver=570.86, a label, a build or run id, previous.",
-            autocompletion=completion.sides,
+            autocompletion=options.sides,
         ),
     ],
     head: Annotated[
-        str, typer.Argument(help="The other side, such as latest.", autocompletion=completion.sides)
+        str, typer.Argument(help="The other side, such as latest.", autocompletion=options.sides)
     ],
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,

@@ -28,7 +28,7 @@ from compilewatch.runner.catalog.work_tree import WorkTree
 from compilewatch.runner.cli.judge.judging import Decided, print_logged
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
-from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.progress import measure
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
 from compilewatch.runner.plan.plan import Plan

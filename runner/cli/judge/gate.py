@@ -28,7 +28,7 @@ from compilewatch.db.queries.codes import commits_of_run, interleaved_runs
 from compilewatch.db.records.vocabulary import Design
 from compilewatch.db.verdicts import gateway
 from compilewatch.db.verdicts.sides import resolve_sides
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
 from compilewatch.runner.cli.judge.judging import (
     IMPORT_AGAIN,
@@ -70,7 +70,7 @@ class Confirm(StrEnum):
 def gate(
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="ID", help="Judge this run.", autocompletion=completion.sides),
+        typer.Option("--run", metavar="ID", help="Judge this run.", autocompletion=options.sides),
     ] = None,
     head: Annotated[
         str | None,
@@ -78,14 +78,12 @@ def gate(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="RUN", help="Judge against this run.", autocompletion=completion.sides
-        ),
+        typer.Option("--since", metavar="RUN", help="Judge against this run.", autocompletion=options.sides),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="BUILD", help="Judge against this build.", autocompletion=completion.sides
+            "--against", metavar="BUILD", help="Judge against this build.", autocompletion=options.sides
         ),
     ] = None,
     base: Annotated[

@@ -37,7 +37,7 @@ from compilewatch.db.verdicts.advice import (
     paste,
 )
 from compilewatch.runner.catalog.definition import WorkloadDefinition
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from compilewatch.runner.cli.options import (
     ConfigOption,
@@ -50,8 +50,7 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.measuring import measure
-from compilewatch.runner.output.progress import UnderWay
+from compilewatch.runner.output.progress import UnderWay, measure
 from compilewatch.runner.output.tables import answer_lines, console, plain_table, print_lines
 from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
 from compilewatch.runner.plan.interpreter import check_interpreter
@@ -61,10 +60,12 @@ from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.regressions.notify import address
 from compilewatch.runner.search.advice import (
     WARM,
+    Look,
     Objective,
     Price,
     Question,
     Racing,
+    Screening,
     State,
     race_of,
     raced_strategies,
@@ -72,7 +73,6 @@ from compilewatch.runner.search.advice import (
     with_candidates,
 )
 from compilewatch.runner.search.environments import announce
-from compilewatch.runner.search.screening import Look, Screening
 
 SUITE_SCHEMA = "compilewatch.advise-suite/1"
 MOST_PLANNED = 4_000
@@ -87,7 +87,7 @@ def advise(
         typer.Argument(
             metavar="WORKLOAD",
             help="By name, module:function or LIBRARY:MODEL.",
-            autocompletion=completion.workloads,
+            autocompletion=options.workloads,
         ),
     ] = None,
     suite: Annotated[
@@ -95,7 +95,7 @@ def advise(
         typer.Option(
             "--suite",
             help="Every workload of a suite in place of one, each in its part of the time.",
-            autocompletion=completion.suites,
+            autocompletion=options.suites,
         ),
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, max=10_080, help="Of measuring, at most.")] = 30.0,

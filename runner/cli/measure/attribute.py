@@ -36,15 +36,17 @@ from compilewatch.runner.plan.builds import interpreter_facts
 from compilewatch.runner.plan.durations import Case, plan_s
 from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.plan.selection import refuse_code, resolve_device, select
-from compilewatch.runner.search.attributed_sides import (
+from compilewatch.runner.search.attribution import (
     FixedShare,
+    Measurer,
+    Question,
     Side,
+    State,
     fixed_differences,
     fixed_shares,
     moved_cases,
     side_of,
 )
-from compilewatch.runner.search.attribution import Measurer, Question, State
 from compilewatch.runner.search.components import components_between, environment_of
 from compilewatch.runner.search.environments import (
     MeasuringInterruptedError,

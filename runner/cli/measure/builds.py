@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from compilewatch.db.units import MISSING
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.options import ConfigOption, JsonOption, settings_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
@@ -81,7 +81,7 @@ def remove(
         str,
         typer.Argument(
             help="A created build; see `compilewatch builds list`.",
-            autocompletion=completion.installed_builds,
+            autocompletion=options.installed_builds,
         ),
     ],
     config: ConfigOption = None,

@@ -31,20 +31,32 @@ from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import bound_word
 from compilewatch.db.units import duration, percent
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
+from compilewatch.runner.cli.measure.machine_checks import (
+    DoctorFinding,
+    Standing,
+    hardware_findings,
+    software_findings,
+)
+from compilewatch.runner.cli.measure.validation import (
+    PROCESSES,
+    AimVerdict,
+    Check,
+    Measured,
+    Validator,
+    gate_checks,
+    plan_validation,
+    probe_checks,
+    variation_checks,
+)
 from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.doctor.checks import AimVerdict, Check, gate_checks, probe_checks, variation_checks
-from compilewatch.runner.doctor.hardware import hardware_findings
-from compilewatch.runner.doctor.software import DoctorFinding, Standing, software_findings
-from compilewatch.runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.measuring import stop_signal
-from compilewatch.runner.output.progress import TimeLeft, UnderWay, run_progress
+from compilewatch.runner.output.progress import TimeLeft, UnderWay, run_progress, stop_signal
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
 from compilewatch.runner.plan.selection import resolve_device
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 
 MINUTES = 8
 SCHEMA = "compilewatch.doctor/1"

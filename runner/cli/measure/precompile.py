@@ -33,8 +33,7 @@ from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.progress import UnderWay, waiting_lines
 from compilewatch.runner.plan.bundle import bundle_of, literal
 from compilewatch.runner.plan.cancellation import run_child
-from compilewatch.runner.plan.environment import BINDING, worker_environment
-from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.interpreter import BINDING, check_interpreter, worker_environment
 from compilewatch.runner.plan.plan import case_spec
 from compilewatch.runner.plan.selection import check_packages, resolve_device, select
 

@@ -31,7 +31,7 @@ from compilewatch.runner.cli.options import (
 )
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.progress import measure
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.builds import builds_named
 from compilewatch.runner.plan.durations import Durations

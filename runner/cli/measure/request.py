@@ -20,7 +20,7 @@ from compilewatch.db.records.requests import (
 from compilewatch.db.service.hosts import unserved
 from compilewatch.db.service.requests import cancel_request, new_request, requests, save_request
 from compilewatch.db.units import MISSING, moment
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -60,7 +60,7 @@ def create(
         str | None,
         typer.Option(
             help="Host name, machine id or device name, or a pattern; unset: any.",
-            autocompletion=completion.machines,
+            autocompletion=options.machines,
         ),
     ] = None,
     trials: TrialsOption = None,

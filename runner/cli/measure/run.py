@@ -34,8 +34,12 @@ from compilewatch.db.verdicts.case_view import Cell
 from compilewatch.runner.catalog.targets import is_target
 from compilewatch.runner.catalog.work_tree import work_tree_of
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from compilewatch.runner.cli.judge.judging import ComparisonReport, print_logged
-from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.cli.judge.judging import (
+    ComparisonReport,
+    judge_and_log,
+    print_logged,
+    worst_verdicts,
+)
 from compilewatch.runner.cli.measure.until_decided import Sides, most_rounds, require_minutes
 from compilewatch.runner.cli.measure.until_decided import until_decided as measured_until_decided
 from compilewatch.runner.cli.options import (
@@ -60,8 +64,6 @@ from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.comparison_text import target_lines
 from compilewatch.runner.output.documents import print_document, run_document
-from compilewatch.runner.output.failures import failure_lines, newest_failures
-from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.parts import (
     left_out_lines,
     left_out_rows,
@@ -70,11 +72,13 @@ from compilewatch.runner.output.parts import (
     submodule_rows,
     submodule_table,
 )
-from compilewatch.runner.output.progress import UnderWay
+from compilewatch.runner.output.progress import UnderWay, measure
 from compilewatch.runner.output.tables import (
     answer_lines,
     cells_named,
     console,
+    failure_lines,
+    newest_failures,
     print_lines,
     reasons,
     result_parts,
@@ -87,9 +91,9 @@ from compilewatch.runner.plan.plan import Plan, plan_run, require_one_rank
 from compilewatch.runner.plan.selection import resolve_device, select
 from compilewatch.runner.plan.trial_spec import Diagnostics
 from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.process.saved_progress import remember_runs
 from compilewatch.runner.process.supervise import run_submodules
 from compilewatch.runner.regressions.notify import address
-from compilewatch.runner.storage.last_run import remember_runs
 
 MOST_LOSSES = 10_000
 """Steps of which a record holds the losses."""

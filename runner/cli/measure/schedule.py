@@ -39,16 +39,15 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.fleet.names import require_fleet
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.failures import LONGEST_MESSAGE
-from compilewatch.runner.output.measuring import stop_signal
-from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.output.progress import stop_signal
+from compilewatch.runner.output.tables import LONGEST_MESSAGE, console, plain_table
 from compilewatch.runner.plan.cancellation import PreparationCancelledError
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.service.logs import log_to_standard_error
 
 if TYPE_CHECKING:
     from compilewatch.runner.process.execution import RunOutcome
-    from compilewatch.runner.service.measures import Measures
+    from compilewatch.runner.service.serving import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -161,7 +160,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued to be confirmed.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from compilewatch.runner.cli.judge.run_verdicts import judge_and_log
+    from compilewatch.runner.cli.judge.judging import judge_and_log
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
@@ -203,8 +202,13 @@ class _Releases:
         # Searching brings pandas and the judge, and most services watch nothing.
         from compilewatch.runner.cli.measure.watch import freeze, signer
         from compilewatch.runner.search.environments import MeasuringInterruptedError
-        from compilewatch.runner.search.new_releases import build_in_use, not_installed
-        from compilewatch.runner.search.watch import Means, new_releases, try_releases
+        from compilewatch.runner.search.watch import (
+            Means,
+            build_in_use,
+            new_releases,
+            not_installed,
+            try_releases,
+        )
 
         database, settings = self._database, self._settings
         in_use = build_in_use(settings)
@@ -240,14 +244,14 @@ def _execute(
     **options: Any,
 ) -> RunOutcome:
     from compilewatch.runner.process.execution import execute
-    from compilewatch.runner.storage.spool import Spool
+    from compilewatch.runner.process.spool import Spool
 
     spool = Spool(settings.data_dir / "spool")
     return execute(plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled, **options)
 
 
 def _here(database: Database, settings: Settings) -> Measures:
-    from compilewatch.runner.service.measures import Here
+    from compilewatch.runner.service.serving import Here
 
     return Here(lambda plan, is_cancelled: _execute(plan, database, settings, is_cancelled))
 
@@ -255,8 +259,7 @@ def _here(database: Database, settings: Settings) -> Measures:
 def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures:
     """Raises ConfigError where the database is not PostgreSQL or the extra is missing."""
     require_fleet(settings.database_url)
-    from compilewatch.runner.fleet.dispatch import Fleet
-    from compilewatch.runner.fleet.executor import ProcrastinateExecutor
+    from compilewatch.runner.fleet.dispatch import Fleet, ProcrastinateExecutor
 
     def executor(queue: str, priority: int) -> ProcrastinateExecutor:
         return ProcrastinateExecutor(

@@ -40,13 +40,12 @@ from compilewatch.runner.catalog.work_tree import WorkTree, work_tree_of
 from compilewatch.runner.cli.judge.confirm import with_code_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.comparison_text import decided_lines
-from compilewatch.runner.output.measuring import Wanted
+from compilewatch.runner.output.progress import Wanted
 from compilewatch.runner.plan.durations import Case, Durations, TimeBudget
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
-from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.plan.selection import ResolvedSuite
-from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.plan.trial_spec import Job, TrialSpec
 from compilewatch.runner.regressions.judged_runs import Head, base_commit, machine_here, sides_by_code
 from compilewatch.runner.regressions.log import compare_runs
 

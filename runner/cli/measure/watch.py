@@ -24,15 +24,23 @@ from compilewatch.runner.cli.stored.serve import dashboard_environment
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.measuring import measure, stop_signal
+from compilewatch.runner.output.progress import measure, stop_signal
 from compilewatch.runner.output.tables import print_lines
 from compilewatch.runner.plan.cancellation import PreparationCancelledError
 from compilewatch.runner.plan.durations import Durations, stored_durations_s
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.search.environments import MeasuringInterruptedError, announce
-from compilewatch.runner.search.new_releases import Release, build_in_use, not_installed
-from compilewatch.runner.search.watch import Means, Tried, before, new_releases, try_releases
+from compilewatch.runner.search.watch import (
+    Means,
+    Release,
+    Tried,
+    before,
+    build_in_use,
+    new_releases,
+    not_installed,
+    try_releases,
+)
 
 SCHEMA = "compilewatch.watch/1"
 

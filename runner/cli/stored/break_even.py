@@ -38,8 +38,13 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.failures import failure_lines, newest_failures
-from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.output.tables import (
+    console,
+    failure_lines,
+    newest_failures,
+    plain_table,
+    print_lines,
+)
 
 # Each strategy has an eager of its own beside it; lines that meet have one.
 _EAGER_OF_TOTALS = (

@@ -27,7 +27,7 @@ from compilewatch.db.store.removal import remove_trials, require_stored
 from compilewatch.db.store.trial_writer import rebuild
 from compilewatch.db.units import plural
 from compilewatch.db.units import size as bytes_text
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -131,7 +131,7 @@ def remove(
     ] = False,
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="ID", help="All trials of a run.", autocompletion=completion.runs),
+        typer.Option("--run", metavar="ID", help="All trials of a run.", autocompletion=options.runs),
     ] = None,
     workload: Annotated[
         str | None,
@@ -140,7 +140,7 @@ def remove(
             "-w",
             metavar="W",
             help="All trials of a workload, of every run and machine.",
-            autocompletion=completion.stored_workloads,
+            autocompletion=options.stored_workloads,
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,

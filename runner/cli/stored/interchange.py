@@ -34,7 +34,7 @@ from compilewatch.db.queries.trials import any_trial
 from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
 from compilewatch.db.units import count, duration, plural, ratio, words
 from compilewatch.db.verdicts.sides import builds_named
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options as cli_options
 from compilewatch.runner.cli.front import EXIT_CANNOT
 from compilewatch.runner.cli.options import (
     BuildsOption,
@@ -50,8 +50,7 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.storage.persistence import import_runs
-from compilewatch.runner.storage.spool import TravellingSpool
+from compilewatch.runner.process.spool import TravellingSpool, import_runs
 
 _UNSAID = "where the file has none."
 
@@ -187,7 +186,7 @@ def export(
     machine: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A machine by name or id. Repeatable.", autocompletion=completion.machines
+            metavar="NAME", help="A machine by name or id. Repeatable.", autocompletion=cli_options.machines
         ),
     ] = None,
     build: BuildsOption = None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -13,7 +16,8 @@ import typer
 from pandas import DataFrame
 from rich.table import Table
 
-from compilewatch.db.cells import rows_of
+from compilewatch.db.cause.notes import PAYS_BELOW_PERCENT
+from compilewatch.db.cells import harmless, plain, rows_of, table_row
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
@@ -22,15 +26,26 @@ from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import listed_trials
 from compilewatch.db.records.hosts import Launch
-from compilewatch.db.records.trial import SourceKind, timing_text
+from compilewatch.db.records.trial import SourceKind, StrategyKind, timing_text
 from compilewatch.db.service.annotations import annotations_frame
 from compilewatch.db.service.fleet import fleet_workers, launches
 from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
-from compilewatch.db.verdicts.case_view import Door
+from compilewatch.db.verdicts.case_rows import listed_cases
+from compilewatch.db.verdicts.case_view import (
+    CELLS,
+    DOORS,
+    LISTED,
+    Case,
+    Cell,
+    Door,
+    case_texts,
+    case_view,
+    rows_of_door,
+)
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.db.verdicts.steps import with_later
-from compilewatch.runner.cli import completion
+from compilewatch.runner.cli import options
 from compilewatch.runner.cli.options import (
     BuildsOption,
     ConfigOption,
@@ -43,11 +58,153 @@ from compilewatch.runner.cli.options import (
     only,
     settings_of,
 )
-from compilewatch.runner.cli.stored import cases
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.output.tables import cells_named, console, plain_table, print_lines, print_markdown
 from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads
+
+Columns = Sequence[Cell]
+
+
+def read_rows(database: Database, filters: Filters, door: Door) -> list[Case]:
+    """The cases that `filters` let through; those that `door` has as rows."""
+    require_stored(database, filters)
+    return rows_of_door(listed_cases(database, filters), door)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a list is printed; none of them: as a table."""
+
+    json: bool = False
+    csv: bool = False
+    markdown: bool = False
+
+
+def asked_columns(door: Door, names: str | None) -> Columns | None:
+    """Those of a preset or those named; None where nothing is asked for. Raises ConfigError for both."""
+    if names is None:
+        return None if door is Door.RUN else DOORS[door]
+    if door is not Door.RUN:
+        raise ConfigError("A preset has columns of its own.", "Choose --preset or --columns.")
+    return [CELLS["workload"], CELLS["strategy"], *cells_named(names)]
+
+
+_MEASURED_BY = {
+    Door.REGIONAL: "`compilewatch run -s default -s default+regional`",
+    Door.VARIANTS: '`variants = ["float32", "bf16"]` of a [[workload]], and `compilewatch run`',
+    Door.SCALING: "`ranks = [1, 2]` of a [[workload]], and `compilewatch run`",
+}
+"""What measures cases that a preset has as rows."""
+
+
+def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: Form) -> None:
+    """Without columns asked for, a table has those of `run`, JSON and CSV have every one and the notes."""
+    if form.json or form.csv:
+        cells = asked or LISTED
+        if form.json:
+            _print_json(rows, cells)
+        else:
+            _print_csv(rows, cells)
+    elif not rows:
+        with_what = _MEASURED_BY.get(door, "`compilewatch run`")
+        print_lines([f"No stored case has a row in this table. Measure with {with_what}."])
+    else:
+        usual = (CELLS["workload"], CELLS["strategy"], *DOORS[Door.RUN], CELLS["notes"])
+        _print_table(rows, asked or usual, markdown=form.markdown)
+
+
+def _print_table(rows: Sequence[Case], columns: Columns, *, markdown: bool) -> None:
+    """A table on a terminal, or of Markdown, with machine, torch and build where there are several."""
+    apart = [
+        CELLS[name]
+        for name, telling in (("machine", "machine_id"), ("torch", "torch"), ("build_id", "build_id"))
+        if len({row[telling] for row in rows}) > 1
+    ]
+    if _torch_tells(rows):
+        apart = [each for each in apart if each.name != "build_id"]
+    # Ends stand beside their figure where people read.
+    shown = [*apart, *(each for each in columns if not each.name.endswith("_interval"))]
+    headings = [each.heading for each in shown]
+    cells = [case_texts(row, shown) for row in rows]
+    if markdown:
+        rule = " | ".join("---:" if each.right else "---" for each in shown)
+        print_markdown([table_row(*headings), f"| {rule} |", *(table_row(*each) for each in cells)])
+        return
+    right = [each.heading for each in shown if each.right]
+    console().print(plain_table(headings, cells, right=right, optional=_may_go(shown)))
+    if any(each.name in ("gpu_utilization", "gpu_utilization_percent") for each in columns):
+        print_lines([_how_often_idle_gpus_gain(rows)])
+
+
+def _may_go(columns: Columns) -> list[str]:
+    """Headings of figures in the order in which they go: first those that `run` does without too, the notes
+    at last.
+    """
+    names = ("workload", "strategy", "machine", "torch", "build_id")
+    figures = [each for each in reversed(columns) if each.name not in names]
+    narrow = (*DOORS[Door.RUN_NARROW], CELLS["notes"])
+    return [each.heading for each in sorted(figures, key=lambda each: each in narrow)]
+
+
+def _how_often_idle_gpus_gain(rows: Sequence[Case]) -> str:
+    """How often the rule of `PAYS_BELOW_PERCENT` is right: of eager cases below it and of the others, in how
+    many a strategy of the same build is shown to be faster.
+    """
+    busy: dict[tuple[object, ...], float] = {}
+    gains: dict[tuple[object, ...], bool] = {}
+    for row in rows:
+        place = tuple(row[name] for name in ("machine_id", "build_id", "workload_id"))
+        if row["strategy_kind"] != StrategyKind.EAGER.value:
+            if (low := plain(row["speedup_low"])) is not None:
+                gains[place] = gains.get(place, False) or low > 1
+        elif (utilization := plain(row["gpu_utilization_percent"])) is not None:
+            busy[place] = utilization
+    known = [(busy[place] < PAYS_BELOW_PERCENT, gains[place]) for place in busy.keys() & gains.keys()]
+    if not known:
+        return "No eager case here has a GPU utilization and a strategy whose speedup has an interval."
+    below, above = ([gained for is_below, gained in known if is_below is side] for side in (True, False))
+    return (
+        f"Below {PAYS_BELOW_PERCENT} % of GPU utilization compiling is shown to pay in {sum(below)} of "
+        f"{len(below)} eager cases, from there on in {sum(above)} of {len(above)}."
+    )
+
+
+def _torch_tells(rows: Sequence[Case]) -> bool:
+    """Whether the builds of a machine have each a torch of its own."""
+    builds = {(row["machine_id"], row["build_id"], row["torch"]) for row in rows}
+    return len({(machine, torch) for machine, _, torch in builds}) == len(builds)
+
+
+def _print_json(rows: Sequence[Case], cells: Columns) -> None:
+    named = [_ids(row) | case_view(row, cells) for row in rows]
+    # As /api/v1/cases: of all trials of a build, where a history has each run by itself.
+    print_document({"schema": "compilewatch.list/1", "subject": "cases", "trials_of": "build", "rows": named})
+
+
+def _print_csv(rows: Sequence[Case], cells: Columns) -> None:
+    """A header and a line a case; nested values are JSON, what is missing is empty."""
+    writer = csv.writer(sys.stdout)
+    names = dict.fromkeys((*_IDS, *(each.name for each in cells)))
+    writer.writerow(names)
+    table = (_ids(row) | case_view(row, cells) for row in rows)
+    writer.writerows([_csv_cell(row[name]) for name in names] for row in table)
+
+
+_IDS = ("case_id", "machine", "build_id", "torch", "workload", "strategy")
+
+
+def _ids(row: Case) -> dict[str, Any]:
+    return {name: plain(row[name]) for name in _IDS}
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
 
 Rows = list[dict[str, Any]]
 
@@ -185,7 +342,7 @@ def list_(
     subject: Annotated[Subject, typer.Argument(help="The subject to list.")],
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="ID", help="Of a run alone.", autocompletion=completion.runs),
+        typer.Option("--run", metavar="ID", help="Of a run alone.", autocompletion=options.runs),
     ] = None,
     workload: Annotated[
         list[str] | None,
@@ -194,13 +351,13 @@ def list_(
             "-w",
             metavar="W",
             help="Trials or cases of a workload alone. Repeatable.",
-            autocompletion=completion.stored_workloads,
+            autocompletion=options.stored_workloads,
         ),
     ] = None,
     strategy: StrategiesOption = None,
     machine: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Cases of a machine alone.", autocompletion=completion.machines),
+        typer.Option(metavar="NAME", help="Cases of a machine alone.", autocompletion=options.machines),
     ] = None,
     build: BuildsOption = None,
     preset: Annotated[
@@ -233,9 +390,9 @@ def list_(
     _require_meaning(subject, narrowed=named != Filters(), of_cases=any(of_cases))
     settings = settings_of(config, db)
     if subject is Subject.CASES:
-        form = cases.Form(json=json_, csv=csv, markdown=markdown)
+        form = Form(json=json_, csv=csv, markdown=markdown)
         door = Door.RUN if preset is None else Door(preset.value)
-        asked = cases.asked_columns(door, columns)
+        asked = asked_columns(door, columns)
         with database_of(settings, migrate=False) as database:
             of = replace(
                 named,
@@ -243,8 +400,8 @@ def list_(
                 builds=builds_named(build or (), database),
                 strategies=tuple(strategy or ()),
             )
-            found = cases.read_rows(database, of, door)
-        cases.print_cases(found, door, asked, form)
+            found = read_rows(database, of, door)
+        print_cases(found, door, asked, form)
         return 0
     tallies: list[str] = []
     if subject is Subject.TRIALS:

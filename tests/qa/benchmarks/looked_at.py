@@ -15,7 +15,7 @@ from statistics import fmean, median
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.run_parts import measured_machines
 from compilewatch.db.units import percent, ratio
-from compilewatch.runner.search.screening import cases_of_machine, profiled_models, screened
+from compilewatch.runner.search.advice import cases_of_machine, profiled_models, screened
 
 
 def main(url: str) -> None:

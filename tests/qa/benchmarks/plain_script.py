@@ -44,7 +44,7 @@ from compilewatch.db.records.trial import Status, Trial
 from compilewatch.runner.cli.stored.show import facts_of
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import default_lock_dir, device_lock
-from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.interpreter import worker_environment
 from compilewatch.runner.plan.plan import plan_run
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.supervise import run_trial

@@ -15,12 +15,9 @@ from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Task, Trial
 from compilewatch.db.store.trials import start_run
-from compilewatch.runner.plan.jobs import Job
-from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
-from compilewatch.runner.process.execution import note_end, run_jobs
-from compilewatch.runner.process.local_executor import LocalExecutor
-from compilewatch.runner.storage.persistence import store_waiting
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.plan.trial_spec import Job, TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.runner.process.execution import LocalExecutor, note_end, run_jobs
+from compilewatch.runner.process.spool import Spool, store_waiting
 from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")

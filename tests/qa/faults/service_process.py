@@ -19,7 +19,7 @@ from pathlib import Path
 
 from apscheduler.triggers.cron import CronTrigger
 
-import compilewatch.runner.cli.judge.run_verdicts
+import compilewatch.runner.cli.judge.judging
 import compilewatch.runner.cli.measure.schedule
 import compilewatch.runner.regressions.log
 import compilewatch.runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later

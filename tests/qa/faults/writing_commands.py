@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import compilewatch.db.store.backup
-import compilewatch.runner.cli.judge.run_verdicts
+import compilewatch.runner.cli.judge.judging
 import compilewatch.runner.cli.stored.database
 import compilewatch.runner.cli.stored.interchange  # noqa: F401
 from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
@@ -30,9 +30,8 @@ from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.cli.measure import watch
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.process.spool import Spool, persist, store_waiting
 from compilewatch.runner.regressions.log import log_builds
-from compilewatch.runner.storage.persistence import persist, store_waiting
-from compilewatch.runner.storage.spool import Spool
 from tests.builders import START, make_trial
 from tests.db.every_table import fill_every_table
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

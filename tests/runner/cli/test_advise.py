@@ -26,11 +26,11 @@ from compilewatch.db.store.trials import end_run, save_trial, start_run
 from compilewatch.db.verdicts.advice import answer, paste
 from compilewatch.runner.cli.measure import advise as command
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.output.measuring import Wanted
+from compilewatch.runner.output.progress import Wanted
 from compilewatch.runner.plan.durations import Durations, TimeBudget
 from compilewatch.runner.plan.interpreter import InterpreterFacts
-from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.trial_spec import Job
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.search.advice import Objective, Price
 from tests.builders import MS, START, make_machine, make_memory, make_trial

@@ -27,8 +27,8 @@ from compilewatch.db.store.trials import end_run, save_trials, start_run
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.process.saved_progress import remember_runs
 from compilewatch.runner.regressions.confirmation import fresh_comparisons
-from compilewatch.runner.storage.last_run import remember_runs
 from tests.builders import MS, START, make_history, make_machine, make_timing
 from tests.git_repository import Repository
 from tests.runner.terminal import compilewatch, in_this_process

@@ -10,7 +10,7 @@ import pytest
 from compilewatch.db.records.trial import Status
 from compilewatch.db.units import duration
 from compilewatch.runner.cli import app as app_module
-from compilewatch.runner.cli import front, silence
+from compilewatch.runner.cli import front
 from compilewatch.runner.output.progress import LineProgress, TimeLeft, UnderWay
 from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
@@ -76,8 +76,8 @@ def test_no_command_that_measures_is_silent_for_long(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its import takes a while, and what it waits for afterwards says nothing."""
-    monkeypatch.setattr(silence, "FIRST_S", 0.1)
-    monkeypatch.setattr(silence, "LONGEST_S", 0.2)
+    monkeypatch.setattr(front, "FIRST_S", 0.1)
+    monkeypatch.setattr(front, "LONGEST_S", 0.2)
 
     stream = io.StringIO()
 
@@ -99,10 +99,10 @@ def test_no_command_that_measures_is_silent_for_long(
 
 
 def test_whose_help_is_wanted_or_what_is_only_read_says_nothing_of_itself() -> None:
-    assert silence.command_of(["run", "--help"], app_module.MEASURING) is None
-    assert silence.command_of(["show", "X"], app_module.MEASURING) is None
-    assert silence.command_of(["--version"], app_module.MEASURING) is None
-    assert silence.command_of(["gate", "--confirm", "run"], app_module.MEASURING) == "gate"
+    assert front.command_of(["run", "--help"], app_module.MEASURING) is None
+    assert front.command_of(["show", "X"], app_module.MEASURING) is None
+    assert front.command_of(["--version"], app_module.MEASURING) is None
+    assert front.command_of(["gate", "--confirm", "run"], app_module.MEASURING) == "gate"
 
 
 def test_the_control_series_is_announced(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from compilewatch.db.records.people import TriageState
 from compilewatch.db.service.recording import TriageEvent, triage
 from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
-from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.cli.judge.judging import judge_and_log, worst_verdicts
 from compilewatch.runner.cli.measure import run
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.process.execution import RunOutcome

@@ -19,9 +19,9 @@ from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.runner.cli.measure.until_decided import UntilDecided, most_rounds
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.durations import Durations, TimeBudget, require_fit
-from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan, plan_run
 from compilewatch.runner.plan.selection import select
+from compilewatch.runner.plan.trial_spec import Job
 from tests.runner.cli.test_ci_recipe import Project
 from tests.runner.terminal import compilewatch, in_this_process
 

@@ -16,13 +16,18 @@ from compilewatch.db.queries import facets
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.trial import Trial
+from compilewatch.runner.cli.measure.validation import (
+    WORKLOADS,
+    Probed,
+    Validator,
+    affordable,
+    plan_validation,
+)
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import DeviceBusyError
-from compilewatch.runner.doctor.checks import Probed
-from compilewatch.runner.doctor.validation import WORKLOADS, Validator, affordable, plan_validation
 from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process.spool import Spool
 from compilewatch.runner.process.supervise import run_trial
-from compilewatch.runner.storage.spool import Spool
 from tests.builders import make_machine, make_trial
 from tests.runner.quick_measurement import interpreter
 

@@ -9,7 +9,7 @@ import pytest
 from compilewatch.db.judge.statistics.noise_floor import Scatter
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.records.vocabulary import Bound
-from compilewatch.runner.doctor.checks import (
+from compilewatch.runner.cli.measure.validation import (
     AimVerdict,
     Check,
     Probed,

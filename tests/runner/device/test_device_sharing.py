@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.runner.device.idle import wait_until_idle
-from compilewatch.runner.device.lock import DeviceBusyError, device_lock
+from compilewatch.runner.device.lock import DeviceBusyError, device_lock, wait_until_idle
 from tests.runner.terminal import ROOT
 
 HOLD = """

@@ -16,8 +16,7 @@ from compilewatch.db.queries.records import trial_records
 from compilewatch.db.queries.selection import Filters
 from compilewatch.db.service.fleet import queue_lengths
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.fleet.dispatch import jobs_with_ids
-from compilewatch.runner.fleet.executor import ProcrastinateExecutor
+from compilewatch.runner.fleet.dispatch import ProcrastinateExecutor, jobs_with_ids
 from tests.runner.fleet.test_service import asked, make_fleet
 from tests.runner.fleet_processes import Host, wait_until, worker
 

@@ -29,12 +29,11 @@ from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.sections import ServiceSettings
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.fleet.host_watch import WorkerPlace
-from compilewatch.runner.fleet.listener import Listener, log_loop_error
+from compilewatch.runner.fleet.listener import PERIOD_S, Chores, Listener, do_chores, log_loop_error
 from compilewatch.runner.fleet.measurer import Equipment, Measurement
 from compilewatch.runner.fleet.queue import conninfo_of
-from compilewatch.runner.fleet.upkeep import PERIOD_S, Chores, do_chores
 from compilewatch.runner.plan.cancellation import check_cancelled
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 from tests.builders import make_trial
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet_processes import Host, service, wait_until, worker
@@ -207,7 +206,7 @@ def test_a_trial_given_up_while_the_database_is_away_waits_on_disk_and_the_error
     dropped, later = (Measurement(equipment, "cpu", None, 0) for _ in range(2))
     dropped.drop()
     with monkeypatch.context() as patch:
-        patch.setattr("compilewatch.runner.storage.persistence.save_trial", away)
+        patch.setattr("compilewatch.runner.process.spool.save_trial", away)
         assert not dropped.store(trial)
     assert dropped.database_errors == 1
     assert [path.stem for path in Spool(tmp_path / "spool").waiting()] == [trial.trial_id]

@@ -32,9 +32,8 @@ from compilewatch.db.service.schedules import names_of_machine
 from compilewatch.db.store.trials import save_trial
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.fleet.dispatch import Attendance, Fleet, Places, jobs_with_ids
-from compilewatch.runner.fleet.executor import ProcrastinateExecutor
-from compilewatch.runner.plan.jobs import JobState
+from compilewatch.runner.fleet.dispatch import Attendance, Fleet, Places, ProcrastinateExecutor, jobs_with_ids
+from compilewatch.runner.plan.trial_spec import JobState
 from compilewatch.runner.process.execution import RunOutcome, announce
 from tests.builders import make_machine, make_trial
 from tests.runner.fleet_processes import service, wait_until, worker

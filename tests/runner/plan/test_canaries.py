@@ -17,8 +17,7 @@ from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import FailureKind, Trial
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.plan.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
-from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.plan import TRIALS_PER_RUN, canary_specs, canary_workloads, plan_run
 from compilewatch.runner.process.supervise import run_canaries
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import in_this_process

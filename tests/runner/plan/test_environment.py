@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.runner.plan.environment import (
+from compilewatch.runner.plan.interpreter import (
     passed_on,
     pinned_settings,
     probing_environment,

@@ -22,7 +22,7 @@ from compilewatch.db.records.trial import Strategy, Trial
 from compilewatch.runner.catalog.builtin import WORKLOADS
 from compilewatch.runner.config.settings import Settings, SuiteSettings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.plan.environment import recorded_environment
+from compilewatch.runner.plan.interpreter import recorded_environment
 from compilewatch.runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
 from compilewatch.runner.plan.selection import known_workloads
 from compilewatch.runner.worker.step.host import torch_variant

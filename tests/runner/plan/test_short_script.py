@@ -14,7 +14,7 @@ from compilewatch.db.errors import CompilewatchError
 from compilewatch.runner.catalog.builtin import WORKLOADS
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.plan.environment import recorded_environment
+from compilewatch.runner.plan.interpreter import recorded_environment
 from compilewatch.runner.plan.selection import known_workloads
 from compilewatch.runner.process.script_run import MOST_LINES, NotShortError, short_script
 from tests.runner.plan.test_reproduce import PINNED, _trial

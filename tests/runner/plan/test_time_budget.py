@@ -23,11 +23,11 @@ from compilewatch.runner.plan.durations import (
     require_fit,
     stored_durations_s,
 )
-from compilewatch.runner.plan.jobs import Job
 from compilewatch.runner.plan.plan import Plan, plan_run
-from compilewatch.runner.process import local_executor
+from compilewatch.runner.plan.trial_spec import Job
+from compilewatch.runner.process import execution
 from compilewatch.runner.process.execution import RunOutcome, execute, jobs_of
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 from tests.builders import START, make_machine, make_trial, make_workload
 from tests.runner.quick_measurement import configuration, interpreter
 
@@ -170,13 +170,13 @@ def test_what_does_not_fit_is_not_measured(
 ) -> None:
     settings = load_settings(configuration(tmp_path, interpreter(tmp_path / "fake")))
     plan = plan_run(settings, device="cpu", trials=4, builds=settings.builds)
-    monotonic, measure = Monotonic(), local_executor.measure_job
+    monotonic, measure = Monotonic(), execution.measure_job
 
     def timed(*args: object, **options: object) -> list[Trial]:
         monotonic.now += 25.0
         return measure(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(local_executor, "measure_job", timed)
+    monkeypatch.setattr(execution, "measure_job", timed)
     budget = TimeBudget(60, Durations({("elementwise", "eager"): 25.0}), canaries=False, monotonic=monotonic)
     outcome = execute(
         plan,

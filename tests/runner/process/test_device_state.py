@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from compilewatch.runner.device import feeding
 from compilewatch.runner.device import state as device_state
 from compilewatch.runner.device.lock import DeviceBusyError, device_lock, device_locks
 from compilewatch.runner.device.state import DeviceWatch, device_facts, visible_index
@@ -225,26 +224,26 @@ def test_an_instance_has_the_clock_of_its_gpu_and_not_its_energy(host):
 
 
 def test_two_gpus_are_never_fed_from_one_core(host, monkeypatch):
-    monkeypatch.setattr(feeding, "siblings_of", lambda cpu: frozenset({cpu % 80, cpu % 80 + 80}))
+    monkeypatch.setattr(device_state, "siblings_of", lambda cpu: frozenset({cpu % 80, cpu % 80 + 80}))
     first, second = [*range(40), *range(80, 120)], [*range(40, 80), *range(120, 160)]
     gpus = [f"GPU-{number}" for number in range(8)]
     cpus = {gpu: first if number < 4 else second for number, gpu in enumerate(gpus)}
     found = []
     for number in range(8):
         host(None, gpus, cpus=cpus)
-        found.append(set(feeding.feeding_cpus(f"cuda:{number}")))
+        found.append(set(device_state.feeding_cpus(f"cuda:{number}")))
         assert found[-1] <= set(cpus[gpus[number]])
         assert len(found[-1]) == 20
     assert not any(a & b for a, b in itertools.combinations(found, 2))
     host("GPU-5", gpus, cpus=cpus)
-    assert set(feeding.feeding_cpus("cuda:0")) == found[5]
-    assert feeding.feeding_cpus("cpu") == ()
+    assert set(device_state.feeding_cpus("cuda:0")) == found[5]
+    assert device_state.feeding_cpus("cpu") == ()
 
 
 def test_shares_of_few_cores_and_of_unknown_ones():
-    assert feeding.shares([frozenset(), frozenset()]) == [frozenset(), frozenset()]
+    assert device_state.shares([frozenset(), frozenset()]) == [frozenset(), frozenset()]
     one = frozenset({max(os.sched_getaffinity(0))})
-    assert feeding.shares([one, one]) == [one, one]
+    assert device_state.shares([one, one]) == [one, one]
 
 
 def test_what_is_read_after_the_blocks_of_a_side_is_that_side_s(driver):

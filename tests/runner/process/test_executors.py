@@ -17,12 +17,11 @@ from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.service.fleet import stored_trials
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.fleet.executor import ProcrastinateExecutor
-from compilewatch.runner.plan.jobs import ENDED, Executor, Job, JobState
+from compilewatch.runner.fleet.dispatch import ProcrastinateExecutor
 from compilewatch.runner.plan.plan import plan_run
-from compilewatch.runner.process.execution import jobs_of, run_jobs
-from compilewatch.runner.process.local_executor import LocalExecutor
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.plan.trial_spec import ENDED, Executor, Job, JobState
+from compilewatch.runner.process.execution import LocalExecutor, jobs_of, run_jobs
+from compilewatch.runner.process.spool import Spool
 from tests.conftest import postgres_database
 from tests.runner.fleet_processes import Host, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter

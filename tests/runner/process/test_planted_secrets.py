@@ -10,7 +10,7 @@ import pytest
 
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
-from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.interpreter import worker_environment
 
 SECRET = "pl4nted-5ecret"
 CONFIG = f"""

@@ -25,7 +25,7 @@ from compilewatch.runner.process.execution import execute, jobs_of
 from compilewatch.runner.process.measured_process import Attempt
 from compilewatch.runner.process.pipe import ProcessOutcome
 from compilewatch.runner.process.record import Listening, assemble
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 from tests.runner.measuring import make_spec
 from tests.runner.process.test_executors import Heard
 from tests.runner.quick_measurement import configuration, interpreter

@@ -29,8 +29,7 @@ from compilewatch.db.service.recording import MOST_DELIVERIES, claim_notificatio
 from compilewatch.db.service.regressions import regressions_frame, standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
-from compilewatch.runner.regressions.channels import Message, deliver
-from compilewatch.runner.regressions.notify import Notified, notify
+from compilewatch.runner.regressions.notify import Message, Notified, deliver, notify
 from tests.loopback import Quiet, on_loopback
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
 from tests.runner.fleet_processes import wait_until

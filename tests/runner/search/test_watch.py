@@ -32,9 +32,9 @@ from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.plan.interpreter import InterpreterFacts
 from compilewatch.runner.plan.plan import Plan
 from compilewatch.runner.process.execution import RunOutcome
-from compilewatch.runner.search import new_releases, watch
+from compilewatch.runner.search import watch as search_watch
 from compilewatch.runner.search.environments import disk_words
-from compilewatch.runner.search.new_releases import (
+from compilewatch.runner.search.watch import (
     InUse,
     Release,
     ReleaseError,
@@ -116,7 +116,7 @@ def test_a_release_beyond_its_limits_leaves_nothing_behind(
     index: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, seconds: float
 ) -> None:
     monkeypatch.setattr(builds, "make_environment", make_empty_environment)
-    monkeypatch.setattr(new_releases, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(search_watch, "_LOOK_EVERY_S", 0.0)
     directory, address = index
     offer_wheel(directory, "torch", "2.14.0", [("torch/libtorch.so", bytes(30_000_000))])
     offer_wheel(directory, "numpy", "2.4.0", [("numpy/__init__.py", b"")])
@@ -128,7 +128,7 @@ def test_a_release_beyond_its_limits_leaves_nothing_behind(
         (path / "build.json").write_text(facts.model_dump_json())
     in_use = IN_USE._replace(stack=make_build("2.13.0", packages={}))
     settings = watching(tmp_path, index_url=address, max_disk_gb=0.02)
-    with new_releases.only_here(settings):
+    with search_watch.only_here(settings):
         assert mine.is_dir()
         assert not left.exists()
         with (
@@ -138,7 +138,7 @@ def test_a_release_beyond_its_limits_leaves_nothing_behind(
             ),
         ):
             pytest.fail("it was installed")
-        with pytest.raises(ReleaseError, match="Another process"), new_releases.only_here(settings):
+        with pytest.raises(ReleaseError, match="Another process"), search_watch.only_here(settings):
             pytest.fail("two at once")
     assert [path.name for path in mine.parent.iterdir() if path.is_dir()] == ["mine"]
 
@@ -194,10 +194,10 @@ class FakeHost:
             path=sys.executable, python="3.11", torch="2.13.0", cuda=None, hip=None, device_count=0
         )
         monkeypatch.setattr(HostStacks, "read", lambda _settings: HostStacks(tuple(self.stacks)))
-        monkeypatch.setattr(new_releases, "offered_versions", lambda *_, **__: self.offered)
-        monkeypatch.setattr(new_releases, "create_build", self.create)
-        monkeypatch.setattr(new_releases, "remove_build", lambda name, _settings: self.there.discard(name))
-        for module in (watch, requests):
+        monkeypatch.setattr(search_watch, "offered_versions", lambda *_, **__: self.offered)
+        monkeypatch.setattr(search_watch, "create_build", self.create)
+        monkeypatch.setattr(search_watch, "remove_build", lambda name, _settings: self.there.discard(name))
+        for module in (search_watch, requests):
             monkeypatch.setattr(module, "interpreter_facts", lambda _builds: [facts])
         monkeypatch.setattr(command, "measure", self.measure)
         if not is_frozen:

@@ -12,9 +12,9 @@ from compilewatch.db.records.people import Report
 from compilewatch.db.service.reports import REPORTS
 from compilewatch.runner.config.sections import ReportSettings
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.process.spool import Spool
 from compilewatch.runner.service.timetable import Host
 from compilewatch.runner.service.upkeep import Upkeep
-from compilewatch.runner.storage.spool import Spool
 from tests.runner.terminal import in_this_process
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)

@@ -27,10 +27,9 @@ from compilewatch.runner.plan.requests import plan_request
 from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.service import keeper
-from compilewatch.runner.service.keeper import LEASE_S, Abandoned
-from compilewatch.runner.service.measures import Here, Measures
-from compilewatch.runner.service.outage import Outage, Patience
+from compilewatch.runner.service.keeper import LEASE_S, Abandoned, Outage, Patience
 from compilewatch.runner.service.service import Service
+from compilewatch.runner.service.serving import Here, Measures
 from compilewatch.runner.service.timetable import Host
 from tests.runner.webhook import webhook
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from compilewatch.runner.cli.measure.validation import Probes, plan_validation, probe
 from compilewatch.runner.config.settings import Settings
-from compilewatch.runner.doctor.checks import Probes, probe
-from compilewatch.runner.doctor.validation import plan_validation
 from compilewatch.runner.worker import probes
 from compilewatch.runner.worker.device.gpu_timer import GateChoice
 from compilewatch.runner.worker.device.tracing import Tracer

@@ -13,8 +13,7 @@ from compilewatch.db.records.requests import RunStatus
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.service.requests import unended_runs
 from compilewatch.db.store.trials import start_run
-from compilewatch.runner.storage.persistence import note_end, store_waiting
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool, note_end, store_waiting
 from tests.builders import START, make_trial
 from tests.runner.terminal import ROOT
 
@@ -122,7 +121,7 @@ AS_ANOTHER = """
 import logging, os, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 import compilewatch.db.interchange.formats
 spool = Spool(Path(sys.argv[1]))
 logging.basicConfig(format="%(message)s")

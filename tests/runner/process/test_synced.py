@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 from tests.builders import make_trial
 
 

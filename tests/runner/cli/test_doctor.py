@@ -19,13 +19,12 @@ from compilewatch.db.queries.trials import trial_records
 from compilewatch.db.verdicts.noise_floors import read_noise_floors
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.cli.measure import machine_checks
+from compilewatch.runner.cli.measure.machine_checks import DeviceSetup, Standing, device_setup
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device import state as device_state
-from compilewatch.runner.doctor import hardware, software
-from compilewatch.runner.doctor.hardware import DeviceSetup, device_setup
-from compilewatch.runner.doctor.software import Standing
 from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts
-from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.process.spool import Spool
 from tests.builders import make_trial
 from tests.runner.process.test_device_state import Driver
 from tests.runner.terminal import compilewatch, in_this_process
@@ -52,20 +51,20 @@ def test_a_kernel_that_counts_no_instructions_says_why(monkeypatch: pytest.Monke
     def refused(_self: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(hardware.InstructionCounter, "__init__", refused)
-    finding = hardware.instructions_finding()
+    monkeypatch.setattr(machine_checks.InstructionCounter, "__init__", refused)
+    finding = machine_checks.instructions_finding()
     assert finding.standing is Standing.OK, "nothing keeps this machine from measuring"
     assert "not counted here (Operation not permitted)" in finding.fact
 
 
 def _gpu(**changes: object) -> dict[str, Standing]:
     setup = DeviceSetup(**{**vars(IDLE), **changes})  # type: ignore[arg-type]
-    return {finding.subject: finding.standing for finding in hardware.gpu_findings(setup, 1)}
+    return {finding.subject: finding.standing for finding in machine_checks.gpu_findings(setup, 1)}
 
 
 def test_an_idle_gpu_is_fine_and_an_unknown_one_says_unknown():
     assert set(_gpu().values()) == {Standing.OK}
-    for finding in hardware.gpu_findings(UNKNOWN, 1):
+    for finding in machine_checks.gpu_findings(UNKNOWN, 1):
         assert finding.standing is Standing.OK
         assert "None" not in finding.fact
         assert "unknown" in finding.fact
@@ -90,14 +89,14 @@ def test_what_disturbs_a_gpu_is_a_warning_of_its_own(subject: str, changes: dict
 @pytest.mark.parametrize(("processes", "said"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes")])
 def test_processes_are_counted_in_words(processes: int, said: str):
     setup = DeviceSetup(**{**vars(IDLE), "processes": processes, "utilization_percent": 80})
-    assert hardware.gpu_findings(setup, 1)[-1].fact.endswith(f", {said} listed")
+    assert machine_checks.gpu_findings(setup, 1)[-1].fact.endswith(f", {said} listed")
 
 
 def test_without_a_gpu():
-    assert hardware.gpu_findings(None, 0)[0].standing is Standing.OK
-    assert hardware.gpu_findings(None, 0)[0].fact == "none; not measured on a CPU: reduce-overhead"
-    assert "NVML does not" in hardware.gpu_findings(None, 1)[0].fact
-    assert "torch cannot use it" in hardware.gpu_findings(IDLE, 0)[0].fact
+    assert machine_checks.gpu_findings(None, 0)[0].standing is Standing.OK
+    assert machine_checks.gpu_findings(None, 0)[0].fact == "none; not measured on a CPU: reduce-overhead"
+    assert "NVML does not" in machine_checks.gpu_findings(None, 1)[0].fact
+    assert "torch cannot use it" in machine_checks.gpu_findings(IDLE, 0)[0].fact
 
 
 def test_the_setup_is_what_nvml_answers(monkeypatch: pytest.MonkeyPatch):
@@ -141,79 +140,83 @@ def test_the_container_limit_in_both_layouts(tmp_path: Path, files: dict[str, st
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content + "\n")
-    finding = hardware.quota_finding(tmp_path)
+    finding = machine_checks.quota_finding(tmp_path)
     assert finding.fact.startswith(says)
     assert (finding.standing is Standing.WARN) == finding.fact[0].isdigit()
 
 
 def test_the_governor(tmp_path: Path):
-    assert "not visible" in hardware.governor_finding(tmp_path).fact
+    assert "not visible" in machine_checks.governor_finding(tmp_path).fact
     file = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
     file.parent.mkdir(parents=True)
     file.write_text("powersave\n")
-    assert hardware.governor_finding(tmp_path).standing is Standing.WARN
+    assert machine_checks.governor_finding(tmp_path).standing is Standing.WARN
     file.write_text("performance\n")
-    assert hardware.governor_finding(tmp_path).standing is Standing.OK
+    assert machine_checks.governor_finding(tmp_path).standing is Standing.OK
 
 
 def test_a_busy_machine_is_told_from_a_quiet_one(monkeypatch: pytest.MonkeyPatch):
     stalls = iter([0, 10_000_000, 0, 400_000_000])
-    monkeypatch.setattr(hardware, "cpu_stall_ns", lambda: next(stalls))
-    monkeypatch.setattr(hardware.psutil, "cpu_percent", lambda _seconds: 12.0)
-    assert hardware.load_finding().standing is Standing.OK
-    assert hardware.load_finding().standing is Standing.WARN
-    monkeypatch.setattr(hardware, "cpu_stall_ns", lambda: None)
-    assert hardware.load_finding().fact == "CPUs 12.0 % busy"
+    monkeypatch.setattr(machine_checks, "cpu_stall_ns", lambda: next(stalls))
+    monkeypatch.setattr(machine_checks.psutil, "cpu_percent", lambda _seconds: 12.0)
+    assert machine_checks.load_finding().standing is Standing.OK
+    assert machine_checks.load_finding().standing is Standing.WARN
+    monkeypatch.setattr(machine_checks, "cpu_stall_ns", lambda: None)
+    assert machine_checks.load_finding().fact == "CPUs 12.0 % busy"
 
 
 def test_torch_and_the_compiler(tmp_path: Path):
     facts = InterpreterFacts("python", "3.11.7", "2.13.0+cpu", None, None, 0)
-    assert software.torch_finding(facts).fact == "2.13.0+cpu for the CPU, Python 3.11.7, no GPU"
-    missing = software.torch_finding(InterpreterError("There is no torch.", "Install it."))
+    assert machine_checks.torch_finding(facts).fact == "2.13.0+cpu for the CPU, Python 3.11.7, no GPU"
+    missing = machine_checks.torch_finding(InterpreterError("There is no torch.", "Install it."))
     assert (missing.standing, missing.next_step) == (Standing.FAIL, "Install it.")
-    assert software.compiler_finding({"PATH": str(tmp_path)}).standing is Standing.FAIL
+    assert machine_checks.compiler_finding({"PATH": str(tmp_path)}).standing is Standing.FAIL
 
 
 def test_the_headers_that_kernels_include(tmp_path: Path):
-    missing = software.headers_finding(tmp_path)
+    missing = machine_checks.headers_finding(tmp_path)
     assert missing.standing is Standing.FAIL
     assert f"python3.{sys.version_info.minor}-dev" in missing.next_step
     (tmp_path / "Python.h").touch()
-    assert software.headers_finding(tmp_path).standing is Standing.OK
+    assert machine_checks.headers_finding(tmp_path).standing is Standing.OK
 
 
 def test_a_place_without_room_or_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def free(amount: int) -> Standing:
-        monkeypatch.setattr(software.shutil, "disk_usage", lambda _path: SimpleNamespace(free=amount))
-        return software.place_finding("cache directory", tmp_path / "new" / "deep", runs_code=True).standing
+        monkeypatch.setattr(machine_checks.shutil, "disk_usage", lambda _path: SimpleNamespace(free=amount))
+        return machine_checks.place_finding(
+            "cache directory", tmp_path / "new" / "deep", runs_code=True
+        ).standing
 
     assert [free(100 * 2**20), free(GIB), free(10 * GIB)] == [Standing.FAIL, Standing.WARN, Standing.OK]
-    monkeypatch.setattr(software.os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_NOEXEC))
+    monkeypatch.setattr(machine_checks.os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_NOEXEC))
     assert free(10 * GIB) is Standing.FAIL
-    monkeypatch.setattr(software.os, "access", lambda *_: False)
-    assert "cannot be written" in software.place_finding("data directory", tmp_path, runs_code=False).fact
+    monkeypatch.setattr(machine_checks.os, "access", lambda *_: False)
+    assert (
+        "cannot be written" in machine_checks.place_finding("data directory", tmp_path, runs_code=False).fact
+    )
 
 
 def test_the_spool_and_the_database(tmp_path: Path):
     settings = Settings(data_dir=tmp_path, database_url=f"sqlite:///{tmp_path / 'x.db'}")
-    assert software.spool_finding(settings).standing is Standing.OK
+    assert machine_checks.spool_finding(settings).standing is Standing.OK
     Spool(tmp_path / "spool").put(make_trial())
-    assert software.spool_finding(settings).fact == "1 trial waiting"
+    assert machine_checks.spool_finding(settings).fact == "1 trial waiting"
     (tmp_path / "spool" / "bad").mkdir()
     (tmp_path / "spool" / "bad" / "A.json").touch()
-    assert "1 trial set aside" in software.spool_finding(settings).fact
+    assert "1 trial set aside" in machine_checks.spool_finding(settings).fact
 
-    assert "not there yet" in software.database_finding(settings).fact
+    assert "not there yet" in machine_checks.database_finding(settings).fact
     assert not (tmp_path / "x.db").exists()
     open_database(settings.database_url, migrate=True).close()
-    assert software.database_finding(settings).standing is Standing.OK
+    assert machine_checks.database_finding(settings).standing is Standing.OK
     (tmp_path / "other.db").write_text("no database at all, but long enough to be looked at" * 20)
     other = Settings(data_dir=tmp_path, database_url=f"sqlite:///{tmp_path / 'other.db'}")
-    assert software.database_finding(other).standing is Standing.FAIL
+    assert machine_checks.database_finding(other).standing is Standing.FAIL
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0000'")
     connection.close()
-    assert software.database_finding(settings).standing is Standing.WARN
+    assert machine_checks.database_finding(settings).standing is Standing.WARN
 
 
 def test_the_command_changes_nothing(tmp_path: Path):

@@ -1,1 +1,0 @@
-"""Trials on disk, on their way to the database."""
