@@ -10,7 +10,7 @@ import pandas as pd
 from compilewatch.dashboard.api.queries import Values, filters_asked
 from compilewatch.dashboard.api.representation import Answer, object_schema
 from compilewatch.dashboard.links.values import JsonSchema
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, NotFoundError
 from compilewatch.db.judge.history.machine import EventGroup

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compilewatch.dashboard.api import comparisons, jobs, queries, recorded, run_requests, stored
+from compilewatch.dashboard.api import comparisons, jobs, queries, stored, written
 from compilewatch.dashboard.api.queries import Query, Values
 from compilewatch.dashboard.api.representation import Answer
 from compilewatch.dashboard.api.stored import Listing
@@ -125,12 +125,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         comparisons.break_even_schema,
     ),
     _listing(
-        recorded.CHANGES,
+        stored.CHANGES,
         "Recorded regressions by the step of the build that brought them, a row each, the dearest first",
         queries.RecordedQuery,
     ),
     _listing(
-        recorded.REGRESSIONS,
+        stored.REGRESSIONS,
         "Recorded regressions that no later verdict replaced, newest first",
         queries.RegressionsQuery,
     ),
@@ -138,14 +138,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/regressions/{regression}",
         "One regression whole: the verdict with both sides, and its triage",
         queries.Represented,
-        recorded.regression,
-        lambda _: recorded.RegressionAnswer.model_json_schema(mode="serialization"),
+        stored.regression,
+        lambda _: stored.RegressionAnswer.model_json_schema(mode="serialization"),
     ),
     _listing(
-        run_requests.REQUESTS,
+        written.REQUESTS,
         "Run requests, newest first, with why nobody takes one that waits",
         queries.RequestsQuery,
-        freshness=run_requests.freshness,
+        freshness=written.freshness,
     ),
     _listing(
         jobs.JOBS,
@@ -154,12 +154,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         freshness=jobs.freshness,
     ),
     _listing(
-        recorded.ANNOTATIONS,
+        stored.ANNOTATIONS,
         "What somebody wrote at a day or at a build, newest first",
         queries.MachinesQuery,
     ),
     _listing(
-        recorded.REPORTS,
+        stored.REPORTS,
         "Frozen reports, newest first, without their ids",
         queries.ReportsQuery,
         freshness=reports_revision,
@@ -168,7 +168,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/reports/{report}",
         "One frozen report whole, by its id; as CSV the cells of its tables",
         queries.Represented,
-        recorded.report,
+        stored.report,
         lambda _: Content.model_json_schema(mode="serialization"),
         (404, 410),
         freshness=reports_revision,

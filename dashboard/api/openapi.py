@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from compilewatch import __version__
-from compilewatch.dashboard.api.annotations import AnnotationSpec
 from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from compilewatch.dashboard.api.jobs import JobAnswer
 from compilewatch.dashboard.api.representation import object_schema
-from compilewatch.dashboard.api.run_requests import RequestAnswer
+from compilewatch.dashboard.api.written import AnnotationSpec, RequestAnswer
 from compilewatch.dashboard.links.values import Text
 from compilewatch.db.engine.session import Database
 from compilewatch.db.records.hosts import JobReport

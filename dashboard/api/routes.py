@@ -17,8 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from compilewatch.dashboard.api import jobs, openapi, run_requests
-from compilewatch.dashboard.api.annotations import create as create_annotation
+from compilewatch.dashboard.api import jobs, openapi, written
 from compilewatch.dashboard.api.badge import badge, tally_badge
 from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from compilewatch.dashboard.api.monitoring import health, metrics
@@ -33,6 +32,7 @@ from compilewatch.dashboard.api.representation import (
     tagged,
     unchanged,
 )
+from compilewatch.dashboard.api.written import create_annotation
 from compilewatch.dashboard.http.errors import (
     SEE_DOCUMENT,
     ParameterError,
@@ -97,7 +97,7 @@ def _api(base_path: str) -> Mount:
     return _Below(PREFIX, app)
 
 
-_CREATE = {"/requests": run_requests.create, "/annotations": create_annotation, "/jobs": jobs.create}
+_CREATE = {"/requests": written.create_request, "/annotations": create_annotation, "/jobs": jobs.create}
 
 
 def _route(endpoint: Endpoint) -> Route:

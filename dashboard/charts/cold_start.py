@@ -13,13 +13,51 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compilewatch.dashboard.charts import style
-from compilewatch.dashboard.charts.phases import GROUP_OF, GROUPS, PHASES
 from compilewatch.dashboard.read.shaping import ColdStarts, labels_of
+from compilewatch.dashboard.text import theme
 from compilewatch.db import units
 from compilewatch.db.metrics.groups import Groups, row_dicts
 from compilewatch.db.queries.case_parts import PHASES as MEASURED
 from compilewatch.db.queries.case_parts import UNATTRIBUTED
 from compilewatch.db.records.trial import CacheState, PhasesNs
+
+UNTOLD = "unattributed"
+# Colour, and the text on it that can be read.
+GROUPS = {
+    "import": (theme.GREY, "black"),
+    "trace": (theme.SKY, "black"),
+    "lower": (theme.BLUE, "white"),
+    "kernels": (theme.ORANGE, "black"),
+    "first run": (theme.GREEN, "black"),
+    UNTOLD: ("#DAD7D2", "black"),
+}
+"""In the order in which a process goes through them; the last is what no phase tells."""
+
+# Phases of `db.records.trial.ColdStart`, in the order in which a process goes through them.
+_PHASES = {
+    "interpreter": ("interpreter", "import"),
+    "import_torch": ("import torch", "import"),
+    "harness": ("benchmark harness", "import"),
+    "import_libraries": ("import libraries", "import"),
+    "import_compile_stack": ("import compile stack", "import"),
+    "build_model": ("build model", "import"),
+    "eager_first": ("eager first call", "first run"),
+    "dynamo": ("dynamo", "trace"),
+    "aot_autograd": ("AOTAutograd", "trace"),
+    "inductor": ("inductor", "lower"),
+    "kernel_compile": ("kernel compile", "kernels"),
+    "isa_probe": ("ISA probe", "kernels"),
+    "autotune": ("autotune", "kernels"),
+    "backward": ("backward", "lower"),
+    "cudagraph_capture": ("CUDA-graph capture", "first run"),
+    "first_call": ("first call", "first run"),
+    "other": ("other", "first run"),
+    "unattributed": (UNTOLD, UNTOLD),
+}
+PHASES = {phase: word for phase, (word, _) in _PHASES.items()}
+GROUP_OF = dict(_PHASES.values())
+"""By the word of a phase."""
+
 
 MOST_ROWS = 24
 """More of them are no chart that anybody reads, and take a browser seconds."""

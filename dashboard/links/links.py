@@ -194,7 +194,7 @@ _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
 DATA_VERSION = "data"
 STORED_VIEW = "view"
-"""Stands for a whole link that the database keeps under an id; `dashboard.write.stored_views` opens it."""
+"""Stands for a whole link that the database keeps under an id; `dashboard.write.writing` opens it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 RUNS_OF = {key: f"{key}_run" for key in ("build", "base", "head")}

@@ -20,8 +20,7 @@ from compilewatch.dashboard.document.page import message
 from compilewatch.dashboard.http.errors import error_response, for_anybody
 from compilewatch.dashboard.http.rate_limit import Buckets, client_of, too_many
 from compilewatch.dashboard.login.access import AccessError, Person
-from compilewatch.dashboard.login.people import comes_from, person_of_proxy, reader_of
-from compilewatch.dashboard.login.sessions import Sessions
+from compilewatch.dashboard.login.sessions import Sessions, comes_from, person_of_proxy, reader_of
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.records.access import PREFIX, SignIn, Token
 from compilewatch.db.records.access import Scope as TokenScope

@@ -15,8 +15,7 @@ import pandas as pd
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.read import shaping
 from compilewatch.dashboard.read.choices import NEWEST_RUNS, Choices, choices
-from compilewatch.dashboard.read.database import reader
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force, reader
 from compilewatch.dashboard.read.versions import cached, drawn_version
 from compilewatch.dashboard.text import theme
 from compilewatch.db.columns.case import CASE_KEYS

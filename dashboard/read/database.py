@@ -1,4 +1,6 @@
-"""The database that the dashboard reads: where it is, opened once for all threads.
+"""The database that the dashboard reads: where it is, opened once for all threads, and what of the
+configuration is in force.
+
 
 Opened for reading only, but for what running jobs say: hundreds of ranks do every few seconds, and opening
 anew takes four times what writing does. Nothing here migrates.
@@ -10,9 +12,14 @@ import os
 from functools import lru_cache
 from threading import Lock
 
+from pydantic import ValidationError
+
 from compilewatch.db.engine.session import Database, open_database
-from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError
+from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.requests import Limits
 from compilewatch.db.service.integrity import first_damage
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
@@ -68,3 +75,25 @@ def close_databases() -> None:
     with _opening:
         while _open:
             _open.popitem()[1].close()
+
+
+VARIABLE = "COMPILEWATCH_IN_FORCE"
+
+
+class InForce(Closed):
+    """The judge's policy, the [[target]] entries and [limits]."""
+
+    policy: Policy = Policy()
+    target: tuple[Target, ...] = ()
+    limits: Limits = Limits()
+
+
+def in_force() -> InForce:
+    """That in the environment as JSON, else the defaults. Raises ConfigError."""
+    try:
+        return InForce.model_validate_json(os.environ.get(VARIABLE) or "{}")
+    except ValidationError as error:
+        raise ConfigError(
+            f"The environment variable {VARIABLE} holds no settings.",
+            "Unset it and write them in compilewatch.toml.",
+        ) from error

@@ -1,19 +1,23 @@
-"""A link that somebody asks for, held against what is drawn now."""
+"""A link that somebody asks for, held against what is drawn now, and what a page opens on where it leaves
+that open: what tells most.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compilewatch.dashboard.links.links import PAGES, RUNS_OF, Link
 from compilewatch.dashboard.links.resolution import settle, the_one
 from compilewatch.dashboard.read.choices import Choices
-from compilewatch.dashboard.read.data import read_former_names
+from compilewatch.dashboard.read.data import read_builds, read_choices, read_former_names, read_regressions
 from compilewatch.dashboard.read.database import reader
-from compilewatch.dashboard.read.first_look import first_machine
+from compilewatch.dashboard.read.versions import cached
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.queries.selection import Filters
 from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_sides
 
 
@@ -78,3 +82,31 @@ def _taken(key: str, side: Selection, database: Database) -> dict[str, Any]:
     runs = () if side.name in (LATEST, PREVIOUS) else side.run_ids
     builds = builds_of_side(side, database)
     return {key: builds[-1] if builds else None, RUNS_OF[key]: runs}
+
+
+class FirstMachine(NamedTuple):
+    """A machine, and why it is shown in a word or three."""
+
+    machine_id: str
+    why: str
+
+
+@cached
+def first_machine() -> FirstMachine | None:
+    """The machine with most cases in open regressions that no later build took back, else the newest with two
+    builds, else the newest; None where there is none.
+    """
+    machines = read_choices().newest_machines
+    cases = {
+        (each.regression.machine_id, each.regression.row.case.ids)
+        for each in read_regressions()
+        if each.is_open
+    }
+    waiting = Counter(machine for machine, _ in cases if machine in machines)
+    if waiting:
+        return FirstMachine(max(machines, key=lambda each: waiting[each]), "has open regressions")
+    for place, machine in enumerate(machines):
+        here = Filters(machines=(machine,))
+        if len(read_builds(here, only_measured=True) or read_builds(here)) > 1:
+            return FirstMachine(machine, "newest" if place == 0 else "newest with two builds")
+    return FirstMachine(machines[0], "newest") if machines else None

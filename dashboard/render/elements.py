@@ -1,16 +1,22 @@
-"""Small drawing words shared by the pages: what was picked, notes, empty states."""
+"""Small drawing words shared by the pages: what was picked, notes, empty states, a warning for each schedule
+that produced nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from compilewatch.dashboard.read.database import reader
 from compilewatch.dashboard.render import exporting
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.db import units
+from compilewatch.db.service.schedules import silent_schedules
+from compilewatch.db.units import MISSING, moment
 
 Spec = dict[str, Any]
 _OTHER_WAYS = {
@@ -151,3 +157,16 @@ def nothing_measured() -> None:
             for way, command in _OTHER_WAYS.items():
                 st.markdown(way)
                 st.code(command, language=None)
+
+
+def draw() -> None:
+    """A warning per silent schedule. Raises DatabaseError."""
+    for watch in silent_schedules(reader(), datetime.now(UTC)):
+        last = moment(watch.last_result_at) if watch.last_result_at else MISSING
+        due = moment(watch.due_at) if watch.due_at else MISSING
+        st.warning(
+            f"Schedule **{escaped(watch.schedule)}** has produced nothing for its period: "
+            f"last result {last}, the next was due by {due}. "
+            "Is a service running? `compilewatch schedule list` shows what became of its firings.",
+            icon=":material/notifications_off:",
+        )

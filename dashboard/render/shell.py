@@ -1,9 +1,12 @@
-"""The frame around every page: navigation, global filters, title, freshness."""
+"""The frame around every page: navigation, global filters, title, freshness; and the frame of Models with its
+tabs.
+"""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +15,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import MENU, PAGES, Link, Page, heading, shows_all_builds
+from compilewatch.dashboard.links.links import MENU, MODELS, PAGES, Link, Page, heading, shows_all_builds
 from compilewatch.dashboard.login.access import person_here, sign_out_path
+from compilewatch.dashboard.parts.model import FACTS
+from compilewatch.dashboard.parts.parts import Lines, PageContent, Part, named
 from compilewatch.dashboard.read.choices import Choices
 from compilewatch.dashboard.read.data import (
     filters_of,
@@ -23,7 +28,7 @@ from compilewatch.dashboard.read.data import (
     read_ungated,
 )
 from compilewatch.dashboard.read.database import reader
-from compilewatch.dashboard.read.first_look import first_machine
+from compilewatch.dashboard.read.requested import first_machine
 from compilewatch.dashboard.read.versions import drawn_version
 from compilewatch.dashboard.render import controls
 from compilewatch.dashboard.text import glossary, theme
@@ -267,3 +272,38 @@ def follow(page: Page, drawn: object) -> None:
 def _look(page: Page, drawn: object, drawn_just_now: Iterator[bool]) -> None:
     if not next(drawn_just_now, False) and pulse(page, drawn_version()) != drawn:
         st.rerun()
+
+
+_OF_ALL, _OF_ONE = "All models", "History"
+"""What the first tab is called, of all models and of one."""
+_CHANGES = "changes-of-tab"
+
+
+@contextmanager
+def tab(view: View, page: PageContent, models: Iterable[str]) -> Iterator[tuple[Part, ...]]:
+    """Draw what stands above the tabs, and give the parts that are left; what is drawn within is in the open
+    one. `models` are those to choose from.
+    """
+    focus = page.link.focus
+    # A page that opens on a model of its own choice has no list of all.
+    every = {"": "All models"} if focus is None or view.link.focus else {}
+    controls.one_of("focus", "Model", every | {name: name for name in models}, shown=focus, width_px=260)
+    say_focus(view.link, page.link)
+    for part in named(page.parts, FACTS):
+        if isinstance(part, Lines):
+            st.markdown(escaped(" ".join(part.lines)))
+    here = view.link.page
+    words = {each: PAGES[each].title for each in MODELS} | {Page.WORKLOAD: _OF_ONE if focus else _OF_ALL}
+    # New after each change of tab: the browser would tell a page that one goes back to what it was left by.
+    key = f"tabs-{here.value}-{st.session_state.get(_CHANGES, 0)}"
+    st.session_state[key] = words[here]
+    tabs = st.tabs(list(words.values()), key=key, on_change=_go, args=(key, {words[to]: to for to in words}))
+    with tabs[MODELS.index(here)]:
+        yield tuple(part for part in page.parts if part.key != FACTS)
+
+
+def _go(key: str, pages: dict[str, Page]) -> None:
+    """Callback: open the tab that was chosen, with all that means anything there."""
+    target = links.beside(controls.current(), pages[st.session_state[key]])
+    st.session_state[_CHANGES] = st.session_state.get(_CHANGES, 0) + 1
+    controls.open_link(target)

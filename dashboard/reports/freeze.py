@@ -46,8 +46,7 @@ from compilewatch.dashboard.read.data import (
     read_workloads,
     side_of,
 )
-from compilewatch.dashboard.read.database import reader
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force, reader
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS, labels_of
 from compilewatch.dashboard.read.versions import drawn_version, one_version

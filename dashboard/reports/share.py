@@ -23,7 +23,7 @@ from compilewatch.dashboard.render import forms as signing
 from compilewatch.dashboard.render.shell import View, base_url
 from compilewatch.dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.dashboard.write import stored_views
+from compilewatch.dashboard.write import writing
 from compilewatch.db.errors import CompilewatchError
 
 _SHORT, _FROZEN = "short-links", "frozen"
@@ -95,7 +95,7 @@ def _short_link(link: Link, origin: exporting.ExportOrigin) -> None:
         return
     if st.button("Short link", icon=":material/link:", help="Keeps this view in the database under an id."):
         try:
-            names[wanted] = stored_views.keep(wanted)
+            names[wanted] = writing.keep(wanted)
         except CompilewatchError as error:
             _trouble(error)
         else:

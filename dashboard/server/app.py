@@ -19,7 +19,7 @@ from compilewatch.dashboard.render import controls, forms, shell
 from compilewatch.dashboard.render.elements import begin, nothing_measured, said
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.verdicts import inbox
-from compilewatch.dashboard.write.stored_views import why_not_opened
+from compilewatch.dashboard.write.writing import why_not_opened
 from compilewatch.db.errors import CompilewatchError
 
 HERE = Path(__file__).parents[1]

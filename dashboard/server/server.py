@@ -26,21 +26,24 @@ from compilewatch.dashboard.api.queries import query_of
 from compilewatch.dashboard.http.turns import RENDER_LIMIT
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page
-from compilewatch.dashboard.login import install
+from compilewatch.dashboard.login import routes
 from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases, sentence_of
 from compilewatch.dashboard.reports.routes import reports
-from compilewatch.dashboard.server.base_path import BasePath, usable_prefix
 from compilewatch.dashboard.server.charts import asked_for, charts, where
-from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from compilewatch.dashboard.server.headers import (
+    CompressedStatic,
+    SameSite,
+    SecurityHeaders,
+    content_security_policy,
+)
 from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_headline, with_picture
-from compilewatch.dashboard.server.same_site import SameSite
-from compilewatch.dashboard.server.unknown_paths import unknown_pages
+from compilewatch.dashboard.server.paths import BasePath, unknown_pages, usable_prefix
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.dashboard.write.stored_views import stored_address
 from compilewatch.dashboard.write.uploading import LARGEST_MB
+from compilewatch.dashboard.write.writing import stored_address
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.records.access import SignIn
@@ -77,7 +80,7 @@ def serve(
     when people cannot sign in as configured, the port is taken, or `host` is reachable from other machines
     with neither login nor `allow_public`.
     """
-    sign_in = install.settings_here()
+    sign_in = routes.settings_here()
     if sign_in is None:
         _require_private(host, allow_public=allow_public)
     open_database(database_url, read_only=True).close()
@@ -107,7 +110,7 @@ def build_app(
     With `sign_in` every route but the way in is closed to whoever is not signed in. `own_names` are the
     hosts under which it answers besides that of `sign_in`; None for any. Raises CompilewatchError.
     """
-    login = install.login(sign_in)
+    login = routes.login(sign_in)
     hosts = None if own_names is None else [*own_names, *([login.host] if login.host else [])]
 
     @asynccontextmanager

@@ -9,14 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from compilewatch.dashboard.charts import (
-    annotation_marks,
-    build_events,
-    change_points,
-    gaps,
-    trend_rows,
-    trends,
-)
+from compilewatch.dashboard.charts import annotation_marks, build_events, change_points, trend_rows, trends
 from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.parts.parts import Chart, Part
 from compilewatch.dashboard.read.data import (
@@ -28,7 +21,7 @@ from compilewatch.dashboard.read.data import (
     read_turns,
     recent,
 )
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
@@ -113,7 +106,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
         changes = change_points.between(mine, rows, each_to_the_next(filters, judged, metric), names)
     else:
         changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
-    builds, missing = gaps.since_first(mine, rows, metric, axis=axis, names=names)
+    builds, missing = trend_rows.since_first(mine, rows, metric, axis=axis, names=names)
     written = annotation_marks.frame(read_annotations(machine_id, case.workload), mine, rows, names)
     events = build_events.events(mine, rows)
     frames = trends.frames_of(rows, events, changes=changes.frame, annotations=written)

@@ -14,7 +14,7 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.column_units import UnitCell, quantity
 from compilewatch.dashboard.parts.parts import Table, TableColumn
 from compilewatch.dashboard.read.data import read_trial, read_trials, starts_of
-from compilewatch.dashboard.verdicts.evidence_charts import side_trials
+from compilewatch.dashboard.verdicts.evidence import side_trials
 from compilewatch.dashboard.verdicts.tables import SIDES
 from compilewatch.db.cause.families import classify
 from compilewatch.db.cause.memory_change import LISTED, named, on_both_sides

@@ -7,7 +7,7 @@ from functools import partial
 
 import pandas as pd
 
-from compilewatch.dashboard.charts import gaps, trend_rows, trends
+from compilewatch.dashboard.charts import trend_rows, trends
 from compilewatch.dashboard.charts.style import ChartContent, Spec
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
@@ -65,7 +65,7 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
     every = units.plural(len(measured), "build")
     older = f"The newest {MOST_BUILDS} of {every}." if len(measured) > MOST_BUILDS else ""
     notes = [older, trend_rows.older_points(ordered, rows, "torch")]
-    notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
+    notes += [trend_rows.sentence(ordered, _METRIC, names)] if drawn else []
     chart = ChartContent(
         _history_finding(table[["build", *strategies]], focus),
         _spec(rows, tuple(cells), link) if drawn else None,

@@ -7,8 +7,7 @@ import streamlit as st
 from compilewatch.dashboard.links.links import PRICE, RESTARTS, STEPS, Link
 from compilewatch.dashboard.pages.break_even import content
 from compilewatch.dashboard.render import controls, streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, caches, strategies
+from compilewatch.dashboard.render.shell import View, caches, strategies, tab
 from compilewatch.dashboard.render.streamlit_parts import Pick
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.pages.cold_start import content
 from compilewatch.dashboard.render import streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, caches, strategies
+from compilewatch.dashboard.render.shell import View, caches, strategies, tab
 
 
 def draw(view: View) -> Link:

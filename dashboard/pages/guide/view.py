@@ -9,7 +9,7 @@ import streamlit as st
 
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.pages.guide.content import policy_part, questions
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.dashboard.render import streamlit_parts
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.text import glossary

@@ -9,8 +9,7 @@ from compilewatch.dashboard.pages.machines import content
 from compilewatch.dashboard.parts.cases import models_of
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render import controls, streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, strategies, tab
 
 
 def draw(view: View) -> Link:

@@ -12,7 +12,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts, verdict_words
 from compilewatch.dashboard.parts.parts import Empty, Folded, Part, TableColumn
 from compilewatch.dashboard.read.data import filters_of, of_workload, read_trials
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.dashboard.read.shaping import labels_of
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme

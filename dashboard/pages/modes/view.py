@@ -11,8 +11,7 @@ from compilewatch.dashboard.links.links import STEPS, Link, Page
 from compilewatch.dashboard.pages.modes import content
 from compilewatch.dashboard.parts.cases import models_of
 from compilewatch.dashboard.render import controls, streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, strategies, tab
 from compilewatch.dashboard.render.streamlit_parts import Pick
 
 

@@ -15,7 +15,7 @@ from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cold_start import mean_starts
 from compilewatch.dashboard.parts.parts import Pairs, Part, TableColumn
 from compilewatch.dashboard.read.choices import Choices
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.dashboard.read.shaping import Change, build_changes, confounded
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.context import last_run

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.overview import content, strip
-from compilewatch.dashboard.render import controls, silent_schedules, streamlit_parts
+from compilewatch.dashboard.render import controls, elements, streamlit_parts
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:
     """The page of one build on one machine."""
-    silent_schedules.draw()
+    elements.draw()
     page = content.page(view.link)
     streamlit_parts.draw(
         page.parts,

@@ -28,9 +28,8 @@ from compilewatch.dashboard.read.data import (
 )
 from compilewatch.dashboard.read.versions import cached, drawn_version
 from compilewatch.dashboard.verdicts import inbox
-from compilewatch.dashboard.verdicts.evidence import evidence_parts
+from compilewatch.dashboard.verdicts.evidence import evidence_parts, issue_of_case
 from compilewatch.dashboard.verdicts.history import history_parts
-from compilewatch.dashboard.verdicts.issue import issue_of_case
 from compilewatch.dashboard.verdicts.tables import case_title, what_differs
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS

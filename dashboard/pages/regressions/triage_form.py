@@ -14,7 +14,7 @@ from compilewatch.dashboard.render import forms as signing
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.inbox import MEANINGS, state_text
-from compilewatch.dashboard.write import triage
+from compilewatch.dashboard.write import writing
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.service.regressions import RegressionState
 from compilewatch.db.units import plural
@@ -48,16 +48,16 @@ def draw(regressions: Sequence[RegressionState]) -> None:
             key="triage-state",
         )
         signing.name_field(_NAME, "Your name (the owner)")
-        st.text_area("Note", max_chars=triage.LONGEST_NOTE, key="triage-note", height=90)
+        st.text_area("Note", max_chars=writing.LONGEST_NOTE, key="triage-note", height=90)
         st.text_input(
             "Link",
-            max_chars=triage.LONGEST_URL,
+            max_chars=writing.LONGEST_URL,
             key="triage-link",
             placeholder="https:// of an issue or a pull request",
         )
         if st.form_submit_button("Record", icon=":material/edit_note:"):
             _ask(regression_ids)
-    decision: triage.TriageDecision | None = st.session_state.get(_DECISION)
+    decision: writing.TriageDecision | None = st.session_state.get(_DECISION)
     if decision is not None and decision.regression_ids == regression_ids:
         _question(decision, inbox.first_names(regressions))
     else:
@@ -132,7 +132,7 @@ def _say(label: str, state: TriageState, regressions: Sequence[RegressionState])
     elements.notes(inbox.first_names(regressions))
     with st.form("triage-quick", border=False):
         signing.name_field(f"{_NAME}-quick", "Your name")
-        st.text_input("Note", max_chars=triage.LONGEST_NOTE, key=_QUICK_NOTE)
+        st.text_input("Note", max_chars=writing.LONGEST_NOTE, key=_QUICK_NOTE)
         ids = [each.regression.regression_id for each in regressions]
         said = st.form_submit_button(
             label, type="primary", key="triage-quick-say", on_click=_record_quick, args=(ids, state)
@@ -147,17 +147,17 @@ def _say(label: str, state: TriageState, regressions: Sequence[RegressionState])
 def _record_quick(regression_ids: Sequence[str], state: TriageState) -> None:
     author = signing.name_of(f"{_NAME}-quick") or ""
     note = str(st.session_state[_QUICK_NOTE])
-    what = triage.triage_decision(regression_ids, state, author=author, note=note, url="")
+    what = writing.triage_decision(regression_ids, state, author=author, note=note, url="")
     if problem := what.problem():
         st.session_state[_QUICK_PROBLEM] = problem
         return
-    sentence, all_written = triage.record(database_url(), what)
+    sentence, all_written = writing.record(database_url(), what)
     signing.say(PAGE, sentence, done=all_written)
 
 
 def _ask(regression_ids: Sequence[str]) -> None:
     state = st.session_state
-    what = triage.triage_decision(
+    what = writing.triage_decision(
         regression_ids,
         state["triage-state"],
         author=person_here().name or state[_NAME],
@@ -176,7 +176,7 @@ def _forget() -> None:
 
 
 @st.dialog("Record this?", on_dismiss=_forget)
-def _question(decision: triage.TriageDecision, names: Sequence[str]) -> None:
+def _question(decision: writing.TriageDecision, names: Sequence[str]) -> None:
     """In sight wherever the page is scrolled to. A rerun closes it. `names` of the regressions, the first."""
     st.markdown(escaped(decision.question))
     elements.notes(
@@ -196,8 +196,8 @@ def _question(decision: triage.TriageDecision, names: Sequence[str]) -> None:
         st.rerun()
 
 
-def _record(decision: triage.TriageDecision) -> None:
-    sentence, all_written = triage.record(database_url(), decision)
+def _record(decision: writing.TriageDecision) -> None:
+    sentence, all_written = writing.record(database_url(), decision)
     signing.say(PAGE, sentence, done=all_written)
     if all_written:
         st.session_state.update({"triage-note": "", "triage-link": ""})

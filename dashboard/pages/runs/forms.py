@@ -10,7 +10,7 @@ from compilewatch.dashboard.login.access import Role, person_here
 from compilewatch.dashboard.render import forms as signing
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.dashboard.write import run_actions
+from compilewatch.dashboard.write import writing
 from compilewatch.db.records.hosts import HostState
 from compilewatch.db.records.requests import UNFINISHED, RequestSpec, RunRequest, Schedule
 
@@ -76,7 +76,7 @@ def _queue() -> None:
     signing.act(
         PAGE,
         "ask-name",
-        lambda by: run_actions.request_run(RequestSpec.model_validate(wanted), by=by),
+        lambda by: writing.request_run(RequestSpec.model_validate(wanted), by=by),
     )
 
 
@@ -89,7 +89,7 @@ def about_request(request: RunRequest) -> None:
         f"Request {request.request_id} of {request.asked_by}",
         icon=":material/cancel:",
         key="cancel-request",
-        act=lambda by: run_actions.cancel_run(request.request_id, by=by),
+        act=lambda by: writing.cancel_run(request.request_id, by=by),
     )
 
 
@@ -103,14 +103,14 @@ def about_schedule(schedule: Schedule) -> None:
             f"What schedule {schedule.name} measures, beside its own firings",
             icon=":material/play_arrow:",
             key="run-now",
-            act=lambda by: run_actions.run_now(schedule, by=by),
+            act=lambda by: writing.run_now(schedule, by=by),
         )
         _confirmed(
             "Resume" if schedule.paused else "Pause",
             f"Schedule {schedule.name}",
             icon=":material/play_circle:" if schedule.paused else ":material/pause_circle:",
             key="pause",
-            act=lambda by: run_actions.set_paused(schedule.name, paused=not schedule.paused, by=by),
+            act=lambda by: writing.set_paused(schedule.name, paused=not schedule.paused, by=by),
         )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.runs import content, fleet, forms, upload
 from compilewatch.dashboard.read.database import reader
-from compilewatch.dashboard.render import controls, elements, silent_schedules, streamlit_parts
+from compilewatch.dashboard.render import controls, elements, streamlit_parts
 from compilewatch.dashboard.render import forms as telling
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.render.streamlit_parts import Pick
@@ -20,7 +20,7 @@ from compilewatch.db.service.schedules import SCHEDULES
 
 def draw(view: View) -> Link:
     """The page; machine and suite of the link choose among the runs alone."""
-    silent_schedules.draw()
+    elements.draw()
     telling.tell(forms.PAGE)
     telling.tell(upload.PAGE)
     page = content.page(view.link)

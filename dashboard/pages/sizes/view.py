@@ -6,8 +6,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.pages.sizes import content
 from compilewatch.dashboard.parts.cases import models_of
 from compilewatch.dashboard.render import streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, strategies, tab
 
 
 def draw(view: View) -> Link:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from compilewatch.dashboard.charts.phases import PHASES
+from compilewatch.dashboard.charts.cold_start import PHASES
 from compilewatch.dashboard.charts.style import ChartContent
 from compilewatch.dashboard.pages.trial import charts, facts
 from compilewatch.dashboard.parts import parts
@@ -23,7 +23,7 @@ from compilewatch.dashboard.parts.parts import (
     titled,
 )
 from compilewatch.dashboard.text import theme
-from compilewatch.dashboard.verdicts.issue import issue_parts
+from compilewatch.dashboard.verdicts.evidence import issue_parts
 from compilewatch.db import units
 from compilewatch.db.cause.after_ready import after_ready_rows, after_ready_sentence
 from compilewatch.db.cause.caches import lookup_rows, lookups_sentence

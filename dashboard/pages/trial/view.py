@@ -11,8 +11,7 @@ from compilewatch.dashboard.pages.trial import content
 from compilewatch.dashboard.parts.trials import LIST
 from compilewatch.dashboard.read.data import read_trial
 from compilewatch.dashboard.render import controls, streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, strategies, tab
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.db.errors import NotFoundError

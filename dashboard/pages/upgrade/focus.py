@@ -9,9 +9,8 @@ from compilewatch.dashboard.links.links import Link, asked_metric, verdict_metri
 from compilewatch.dashboard.parts import parts, verdict_words
 from compilewatch.dashboard.parts.parts import Empty, Part
 from compilewatch.dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
-from compilewatch.dashboard.verdicts.evidence import evidence_parts
+from compilewatch.dashboard.verdicts.evidence import evidence_parts, issue_of_case
 from compilewatch.dashboard.verdicts.history import history_parts
-from compilewatch.dashboard.verdicts.issue import issue_of_case
 from compilewatch.dashboard.verdicts.side_by_side import side_by_side
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.verdict_marks import workload_name

@@ -12,7 +12,6 @@ from compilewatch.dashboard.charts import (
     annotation_marks,
     build_events,
     change_points,
-    gaps,
     target_lines,
     trend_rows,
     trends,
@@ -35,7 +34,7 @@ from compilewatch.dashboard.read.data import (
     read_workloads,
     recent,
 )
-from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.database import in_force
 from compilewatch.dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme
@@ -242,7 +241,9 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
     rows = trend_rows.frame(points, metric, builds)
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
-        said = gaps.sentence(points, metric, builds) if trend_rows.judgeable(points, metric).any() else ""
+        said = (
+            trend_rows.sentence(points, metric, builds) if trend_rows.judgeable(points, metric).any() else ""
+        )
         return ChartContent(none, notes=[said or "It was not measured under these filters."])
     turns = read_turns(of_workload(filters_of(link), focus)) if over_time else frozenset()
     whole = filters_of(replace(link, build=None))
@@ -254,7 +255,7 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
     lines = target_lines.frame(rows, metric, in_force().target)
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
-    shown, missing = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
+    shown, missing = trend_rows.since_first(points, rows, metric, axis=link.axis, names=builds)
     if over_time:
         changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:

@@ -15,7 +15,7 @@ from compilewatch.dashboard.read.data import read_annotations
 from compilewatch.dashboard.render import controls, forms
 from compilewatch.dashboard.render.shell import View
 from compilewatch.dashboard.text.foreign_text import escaped
-from compilewatch.dashboard.write import annotating
+from compilewatch.dashboard.write import writing
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.records.people import LONGEST_TEXT
 
@@ -54,7 +54,7 @@ def _write(machine: str | None, workload: str | None) -> None:
     state = st.session_state
 
     def act(by: str) -> str:
-        return annotating.annotate(
+        return writing.annotate(
             text=str(state["note-text"]),
             url=str(state["note-url"]),
             by=by,
@@ -87,6 +87,6 @@ def _remove() -> None:
         forms.say(PAGE, "Choose the note to remove.", done=False)
         return
     try:
-        forms.say(PAGE, annotating.remove(chosen))
+        forms.say(PAGE, writing.remove(chosen))
     except CompilewatchError as error:
         forms.say(PAGE, str(error), done=False)

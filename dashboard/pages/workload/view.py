@@ -13,8 +13,7 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.workload import content, history, notes
 from compilewatch.dashboard.read.data import read_choices_on
 from compilewatch.dashboard.render import controls, forms, streamlit_parts
-from compilewatch.dashboard.render.model_tabs import tab
-from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.shell import View, strategies, tab
 from compilewatch.dashboard.render.streamlit_parts import Pick
 from compilewatch.db.columns.metrics import FIRST_METRICS, METRICS
 

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from compilewatch.dashboard.api.endpoints import ENDPOINTS
 from compilewatch.dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
 from compilewatch.dashboard.api.routes import routes
-from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.dashboard.read.database import VARIABLE, InForce
 from compilewatch.db.cells import plain
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.interchange.flat import FlatColumns

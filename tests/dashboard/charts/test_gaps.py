@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from compilewatch.dashboard.charts import gaps
+from compilewatch.dashboard.charts import trend_rows
 
 
 def _history(**steps: list[int | None]) -> pd.DataFrame:
@@ -23,7 +23,7 @@ def _history(**steps: list[int | None]) -> pd.DataFrame:
 def test_a_stretch_of_points_ends_where_its_own_strategy_has_no_number() -> None:
     points = _history(default=[5, None, None, 7, 8], max_autotune=[1, 2, 3, 4, 5])
     known = points["break_even_steps"].notna().to_numpy(dtype=bool)
-    of = points.assign(stretch=gaps.stretches(points, known))[known].groupby("strategy")["stretch"]
+    of = points.assign(stretch=trend_rows.stretches(points, known))[known].groupby("strategy")["stretch"]
     assert {name: list(found) for name, found in of} == {"default": [0, 2, 2], "max-autotune": [0] * 5}
 
 
@@ -43,13 +43,13 @@ def test_a_stretch_of_points_ends_where_its_own_strategy_has_no_number() -> None
 )
 def test_what_has_no_number_is_told_in_a_sentence(steps: dict[str, list[int | None]], said: str) -> None:
     names = {chr(ord("a") + place): f"A{place}" for place in range(12)}
-    assert gaps.sentence(_history(**steps), "break_even", names) == said
+    assert trend_rows.sentence(_history(**steps), "break_even", names) == said
 
 
 def test_what_comes_before_the_first_point_that_is_drawn_is_not_told() -> None:
     points = _history(default=[None, 5, None, 6]).reset_index(drop=True)
     names = {letter: letter.upper() for letter in "abcde"}
     drawn = points[points["break_even_steps"].notna()]
-    told = gaps.since_first(points, drawn, "break_even", axis="torch", names=names)
+    told = trend_rows.since_first(points, drawn, "break_even", axis="torch", names=names)
     assert told == (("B", "C", "D"), "No number: never with C.")
-    assert gaps.since_first(points, drawn, "break_even", axis="time", names=names)[1] == ""
+    assert trend_rows.since_first(points, drawn, "break_even", axis="time", names=names)[1] == ""

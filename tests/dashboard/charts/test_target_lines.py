@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
-from compilewatch.dashboard.read.in_force import VARIABLE, in_force
+from compilewatch.dashboard.read.database import VARIABLE, in_force
 from compilewatch.db.errors import ConfigError
 from tests.dashboard.conftest import OpenPage, texts
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from compilewatch.dashboard.write.stored_views import stored_address, why_not_opened
+from compilewatch.dashboard.write.writing import stored_address, why_not_opened
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.records.people import LONGEST_LINK
 from compilewatch.db.service.reports import store_view

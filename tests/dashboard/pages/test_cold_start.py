@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from compilewatch.dashboard.charts.cold_start import MOST_ROWS, seconds_text
-from compilewatch.dashboard.charts.phases import GROUP_OF, GROUPS, PHASES
+from compilewatch.dashboard.charts.cold_start import GROUP_OF, GROUPS, MOST_ROWS, PHASES, seconds_text
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.cold_start import content as cold_start
 from compilewatch.dashboard.parts.parts import Chart, PageContent, Table

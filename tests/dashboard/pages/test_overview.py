@@ -27,7 +27,7 @@ from compilewatch.dashboard.parts.parts import (
     named,
 )
 from compilewatch.dashboard.read.data import read_choices, read_regressions
-from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.dashboard.read.database import VARIABLE, InForce
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.policy import Target

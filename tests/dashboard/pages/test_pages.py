@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, keys_of, read_url
-from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.dashboard.read.database import VARIABLE, InForce
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.trial import CacheState, Task
 from tests.builders import make_history, make_strategy, make_trial

@@ -17,12 +17,12 @@ from compilewatch.dashboard.pages.overview import content as overview
 from compilewatch.dashboard.pages.regressions import content, triage_form
 from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Lines, Table, flat, named
 from compilewatch.dashboard.read.data import read_choices_on
-from compilewatch.dashboard.read.first_look import first_machine
+from compilewatch.dashboard.read.requested import first_machine
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts import inbox
 from compilewatch.dashboard.verdicts.inbox import web_link
-from compilewatch.dashboard.write import triage
+from compilewatch.dashboard.write import writing
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.records.people import TriageState
@@ -256,13 +256,13 @@ def test_a_verdict_that_is_gone_is_named(recorded: Recorded) -> None:
 
 def test_writing_what_is_known_or_unknown_says_so(recorded: Recorded, sqlite_url: str) -> None:
     url = sqlite_url
-    what = triage.triage_decision([_id(recorded())], TriageState.FIXED, author="Ada", note="", url="")
-    assert triage.record(url, what) == ("Recorded 1 regression as fixed, by Ada.", True)
-    told, whole = triage.record(url, what)
+    what = writing.triage_decision([_id(recorded())], TriageState.FIXED, author="Ada", note="", url="")
+    assert writing.record(url, what) == ("Recorded 1 regression as fixed, by Ada.", True)
+    told, whole = writing.record(url, what)
     assert whole
     assert "1 regression said so already" in told
-    told, whole = triage.record(
-        url, triage.triage_decision(["nothing"], TriageState.FIXED, author="Ada", note="", url="")
+    told, whole = writing.record(
+        url, writing.triage_decision(["nothing"], TriageState.FIXED, author="Ada", note="", url="")
     )
     assert not whole
     assert "There is no regression 'nothing'" in told

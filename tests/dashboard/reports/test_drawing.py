@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from compilewatch.dashboard.document.drawing import DrawingProcess
+from compilewatch.dashboard.document.svg import DrawingProcess
 
 
 def _chart(points: int) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_a_chart_that_cannot_be_drawn_ends_nothing(drawing: DrawingProcess) -> N
 def test_it_ends_with_whoever_began_it_however_that_ends() -> None:
     """Killed, a process says goodbye to nobody."""
     draw = (
-        "import os, signal; from compilewatch.dashboard.document.drawing import DRAWING;"
+        "import os, signal; from compilewatch.dashboard.document.svg import DRAWING;"
         " DRAWING.picture('svg', {'mark': 'point', 'data': {'values': []}});"
         " print(DRAWING.process_id, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

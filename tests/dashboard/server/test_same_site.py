@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilewatch.dashboard.server.same_site import SameSite
+from compilewatch.dashboard.server.headers import SameSite
 from tests.dashboard.asgi import Inner, socket, status
 
 OURS = {"Host": "127.0.0.1:8501"}

@@ -21,9 +21,13 @@ from websockets.typing import Origin
 
 from compilewatch.dashboard.links.links import Page
 from compilewatch.dashboard.server import server
-from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from compilewatch.dashboard.server.headers import (
+    CompressedStatic,
+    SameSite,
+    SecurityHeaders,
+    content_security_policy,
+)
 from compilewatch.dashboard.server.index_page import index_pages
-from compilewatch.dashboard.server.same_site import SameSite
 from compilewatch.db.errors import CompilewatchError, DatabaseError
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE

@@ -13,7 +13,7 @@ from compilewatch.dashboard.login.access import AccessError
 from compilewatch.dashboard.pages.workload import content
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.read.data import read_choices_on
-from compilewatch.dashboard.write import annotating
+from compilewatch.dashboard.write import writing
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries import facets
 from compilewatch.db.records.people import Annotation
@@ -115,4 +115,4 @@ def test_who_may_only_read_cannot_write() -> None:
     test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
     assert not [field for field in test.text_input if field.key == "note-text"]
     with pytest.raises(AccessError):
-        annotating.remove("01")
+        writing.remove("01")

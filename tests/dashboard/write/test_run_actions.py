@@ -10,9 +10,9 @@ from compilewatch.dashboard.document.content import Table
 from compilewatch.dashboard.document.page import render
 from compilewatch.dashboard.links.links import Link, Page, href
 from compilewatch.dashboard.pages.runs.fleet import liveness
-from compilewatch.dashboard.read.in_force import VARIABLE
+from compilewatch.dashboard.read.database import VARIABLE
 from compilewatch.dashboard.reports.freeze import freeze_link
-from compilewatch.dashboard.write import run_actions
+from compilewatch.dashboard.write import writing
 from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import ConfigError, NotFoundError
@@ -58,14 +58,14 @@ def stored_schedule(url: str) -> Schedule:
 
 
 def test_run_now_queues_what_the_schedule_measures(url: str) -> None:
-    said = run_actions.run_now(stored_schedule(url), by="Ann")
+    said = writing.run_now(stored_schedule(url), by="Ann")
     with open_database(url, read_only=True) as database:
         (request,) = requests(database)
     assert request.request_id in said
     assert (request.kind, request.asked_by) == (RequestKind.MANUAL, "Ann")
     assert request.spec == RequestSpec(suite="standard", trials=5, machine="gpu-*")
     assert request.history[0].note == "schedule nightly, run now"
-    assert run_actions.cancel_run(request.request_id, by="Bob").endswith("is cancelled.")
+    assert writing.cancel_run(request.request_id, by="Bob").endswith("is cancelled.")
     with open_database(url, read_only=True) as database:
         (request,) = requests(database)
     assert (request.state, request.history[-1].by) == (RequestState.CANCELLED, "Bob")
@@ -85,20 +85,20 @@ def test_what_asks_for_too_much_is_not_queued(
 ) -> None:
     monkeypatch.setenv(VARIABLE, f'{{"limits": {limits}}}')
     with pytest.raises(ConfigError, match=said):
-        run_actions.request_run(RequestSpec.model_validate(asked), by="Ann")
+        writing.request_run(RequestSpec.model_validate(asked), by="Ann")
     with open_database(url, read_only=True) as database:
         assert requests(database) == []
 
 
 def test_a_pause_says_by_whom(url: str) -> None:
-    assert run_actions.set_paused("nightly", paused=True, by="Ann") == "Schedule nightly is paused."
-    assert run_actions.set_paused("nightly", paused=True, by="Bob") == "Schedule nightly was paused already."
+    assert writing.set_paused("nightly", paused=True, by="Ann") == "Schedule nightly is paused."
+    assert writing.set_paused("nightly", paused=True, by="Bob") == "Schedule nightly was paused already."
     paused = stored_schedule(url)
     assert (paused.paused, paused.changed_by, paused.upcoming) == (True, "Ann", None)
-    assert run_actions.set_paused("nightly", paused=False, by="Bob") == "Schedule nightly is active."
+    assert writing.set_paused("nightly", paused=False, by="Bob") == "Schedule nightly is active."
     assert stored_schedule(url).changed_by == "Bob"
     with pytest.raises(NotFoundError, match="no schedule 'weekly'"):
-        run_actions.set_paused("weekly", paused=True, by="Ann")
+        writing.set_paused("weekly", paused=True, by="Ann")
 
 
 @pytest.mark.usefixtures("viewer", "url")
@@ -120,16 +120,16 @@ def test_the_page_asks_for_workloads_strategies_and_trials(url: str) -> None:
 
 
 def test_what_nobody_serves_says_so_at_once_and_on_its_row(url: str) -> None:
-    said = run_actions.request_run(RequestSpec(machine="gpu-9"), by="Ann")
+    said = writing.request_run(RequestSpec(machine="gpu-9"), by="Ann")
     assert "No service runs for gpu-9" in said
     now = datetime.now(UTC)
     with open_database(url) as database:
         save_host(database, host(name="spare", seen_at=now, started_at=now))
         save_host(database, host(name="gone", seen_at=now - 2 * SILENT_AFTER))
-    assert "Nobody serves gpu-*" in run_actions.request_run(RequestSpec(machine="gpu-*"), by="Ann")
-    assert "Nobody serves gone" in run_actions.request_run(RequestSpec(machine="gone"), by="Ann")
+    assert "Nobody serves gpu-*" in writing.request_run(RequestSpec(machine="gpu-*"), by="Ann")
+    assert "Nobody serves gone" in writing.request_run(RequestSpec(machine="gone"), by="Ann")
     for machine in (None, "spare", "sp*"):
-        assert "measures it next" in run_actions.request_run(RequestSpec(machine=machine), by="Ann")
+        assert "measures it next" in writing.request_run(RequestSpec(machine=machine), by="Ann")
     page = opened(Link(page=Page.RUNS))
     queue = next(each.value for each in page.dataframe if "unserved" in each.value.columns)
     told = dict(zip(queue["machine"], queue["unserved"], strict=True))
@@ -176,7 +176,7 @@ def test_whether_a_service_lives(changes: dict[str, object], words: str) -> None
 
 
 def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
-    run_actions.run_now(stored_schedule(url), by="Ann")
+    writing.run_now(stored_schedule(url), by="Ann")
     content = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=NOW)
     tables = {part.title: part for part in content.sections if isinstance(part, Table)}
     assert set(tables) >= {"Queue", "Schedules", "Machines", "Runs, newest first"}

@@ -17,7 +17,7 @@ import compilewatch.dashboard
 from compilewatch.dashboard.login import access
 from compilewatch.dashboard.login.access import AccessError, Person, Role
 from compilewatch.dashboard.reports.freeze import store_report
-from compilewatch.dashboard.write import run_actions, triage, uploading
+from compilewatch.dashboard.write import uploading, writing
 from compilewatch.db.errors import OneLine
 from compilewatch.db.records.people import TriageState
 from compilewatch.db.records.requests import RequestSpec
@@ -25,9 +25,9 @@ from compilewatch.db.records.requests import RequestSpec
 ROOM = Path(compilewatch.dashboard.__file__).parent
 # Which role each write needs; a link that is kept holds nothing that its reader did not send.
 WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
-    "ask for a run": (Role.OPERATOR, lambda _: run_actions.request_run(RequestSpec(), by="ada")),
-    "cancel a run": (Role.OPERATOR, lambda _: run_actions.cancel_run("R", by="ada")),
-    "pause a schedule": (Role.OPERATOR, lambda _: run_actions.set_paused("s", paused=True, by="ada")),
+    "ask for a run": (Role.OPERATOR, lambda _: writing.request_run(RequestSpec(), by="ada")),
+    "cancel a run": (Role.OPERATOR, lambda _: writing.cancel_run("R", by="ada")),
+    "pause a schedule": (Role.OPERATOR, lambda _: writing.set_paused("s", paused=True, by="ada")),
     "keep a report": (Role.EDITOR, lambda url: store_report(url, None)),  # type: ignore[arg-type]
 }
 FREE = {"stored_views.py"}
@@ -53,8 +53,8 @@ def test_a_write_re_checks_who_it_is_for(name: str, empty_url: str) -> None:
 
 def test_triage_and_uploads_say_why_they_did_not(empty_url: str) -> None:
     access.identify_people_by(lambda _: Person("eve", Role.VIEWER))
-    what = triage.triage_decision(["r"], TriageState.EXPECTED, author="eve", note="", url="")
-    assert triage.record(empty_url, what) == (str(_refusal()), False)
+    what = writing.triage_decision(["r"], TriageState.EXPECTED, author="eve", note="", url="")
+    assert writing.record(empty_url, what) == (str(_refusal()), False)
     upload = uploading.Upload({"a.csv": b""}, "", {})
     assert uploading.bring_in(empty_url, upload) == (str(_refusal()), False)
 

@@ -13,7 +13,6 @@ import pytest
 
 import compilewatch.dashboard.api.badge
 import compilewatch.dashboard.api.comparisons
-import compilewatch.dashboard.api.recorded
 import compilewatch.dashboard.api.stored
 import compilewatch.dashboard.pages.break_even.content
 import compilewatch.dashboard.pages.cold_start.content
@@ -254,7 +253,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "what a later build took back is still there by the API": (
         "what a later build says",
-        lambda patch: patch.setattr(compilewatch.dashboard.api.recorded, "with_later", _never_later),
+        lambda patch: patch.setattr(compilewatch.dashboard.api.stored, "with_later", _never_later),
     ),
     "what a later build took back is still there on the pages": (
         "what a later build says",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compilewatch.dashboard.read.in_force import VARIABLE, InForce, in_force
+from compilewatch.dashboard.read.database import VARIABLE, InForce, in_force
 from compilewatch.db.judge.policy import Policy, Target
 from compilewatch.db.records.requests import Limits
 from compilewatch.runner.cli.stored.serve import dashboard_environment

@@ -1,12 +1,21 @@
-"""The dashboard below a path of somebody else's site, such as https://host/compilewatch/."""
+"""Paths: the dashboard below one of somebody else's site, such as https://host/compilewatch/, and where those
+lead that are no page, since Streamlit serves a page that loads nothing under each.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from urllib.parse import urlencode
 
-from starlette.responses import RedirectResponse
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Page
 from compilewatch.db.errors import ConfigError
 
 _PATH_PART = re.compile(r"[A-Za-z0-9._~-]+")
@@ -67,3 +76,38 @@ def usable_prefix(text: str) -> str:
                 "Use letters, digits, - and _, for example --base-path /compilewatch.",
             )
     return "".join(f"/{part}" for part in parts)
+
+
+# What Streamlit answers below itself, beside the files of its folder.
+_STREAMLIT = ("_stcore", "app", "auth", "bidi-components", "component", "media", "oauth2callback")
+
+
+def unknown_pages(files: Iterable[str]) -> BaseRoute:
+    """The route for them; it belongs behind all others. `files` are the names in Streamlit's folder."""
+    known_names = "|".join(map(re.escape, (*_STREAMLIT, *files)))
+
+    class NoPage(StringConvertor):
+        """A path of one part or of several."""
+
+        regex = rf"(?!(?:{known_names})(?:/|$))(?!.*_stcore/)[^/](?:.*[^/])?"
+
+    register_url_convertor("no_page", NoPage())
+    return Route("/{path:no_page}", _lead)
+
+
+def _lead(request: Request) -> Response:
+    """To the page or the report that is meant, else to the Overview, which says that there is none such."""
+    path, query = request.path_params["path"], request.url.query
+    first, _, rest = path.partition("/")
+    page = links.page_named(first)
+    if page is not None and not rest:
+        return _to(request, page, query)
+    if page is Page.REPORTS and "/" not in rest:
+        return _to(request, page, urlencode({"report": rest}), query)
+    return _to(request, Page.OVERVIEW, urlencode({links.NOT_FOUND: path}), query)
+
+
+def _to(request: Request, page: Page, *queries: str) -> Response:
+    query = "&".join(filter(None, queries))
+    address = f"{request.scope.get('root_path', '')}/{page.value}"
+    return RedirectResponse(f"{address}?{query}" if query else address, status_code=307)
