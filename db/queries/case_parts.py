@@ -15,7 +15,7 @@ import pandas as pd
 from sqlalchemy import Row, func, select
 
 from compilewatch.db.cause.notes import Parts, case_notes
-from compilewatch.db.cause.timing_words import Roofs
+from compilewatch.db.cause.trial_words import Roofs
 from compilewatch.db.engine.session import Database
 from compilewatch.db.engine.tables import LATEST, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 from compilewatch.db.queries.selection import CASES, Filters, frame_of, matching, oldest_first

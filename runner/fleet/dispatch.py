@@ -39,8 +39,7 @@ from compilewatch.runner.fleet.names import (
     queue_of_host,
 )
 from compilewatch.runner.fleet.queue import conninfo_of, create_tables, open_app
-from compilewatch.runner.plan.plan import Plan, canary_specs
-from compilewatch.runner.plan.requests import builds_of, plan_spec
+from compilewatch.runner.plan.plan import Plan, builds_of, canary_specs, plan_spec
 from compilewatch.runner.plan.trial_spec import Executor, Job, JobState
 from compilewatch.runner.process.execution import Progress, RunOutcome, announce, run_jobs
 from compilewatch.runner.service.timetable import Host

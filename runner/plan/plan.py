@@ -1,4 +1,5 @@
-"""Suite x strategies x builds -> the ordered trials of a run. Imports no torch.
+"""Suite x strategies x builds -> the ordered trials of a run. Imports no torch. And from a run
+request to a plan, with the names of this host's configuration.
 
 Order: every round measures each case once, so that a machine that drifts over minutes drifts over all
 strategies alike. Within a round the workloads are shuffled, the strategies of one workload stand side by side
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,14 +21,23 @@ from ulid import ULID
 
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.fields import Closed, Identifier
+from compilewatch.db.records.requests import RequestSpec
 from compilewatch.db.records.sampling_facts import FEWEST_FOR_P99
 from compilewatch.db.records.strategies import EAGER, ONNX_PACKAGES, not_applicable_reason
 from compilewatch.db.records.trial import Strategy, StrategyKind, Task
 from compilewatch.db.units import plural
 from compilewatch.runner.catalog.definition import WorkloadDefinition
 from compilewatch.runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
+from compilewatch.runner.plan.builds import builds_named, interpreter_facts
 from compilewatch.runner.plan.cancellation import check_cancelled
-from compilewatch.runner.plan.selection import ResolvedSuite, check_packages, select
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.selection import (
+    ResolvedSuite,
+    check_packages,
+    refuse_code,
+    resolve_device,
+    select,
+)
 from compilewatch.runner.plan.trial_spec import (
     NO_DIAGNOSTICS,
     Diagnostics,
@@ -337,3 +348,69 @@ def canary_specs(trial: TrialSpec) -> tuple[TrialSpec, ...]:
         )
         for definition in canary_workloads(trial.device)
     )
+
+
+def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
+    """The trials that `spec` asks for.
+
+    Raises CompilewatchError for a name that this host does not know, a recorded build that is not here, an
+    interpreter without torch, or a request that comes to nothing.
+    """
+    builds = builds_of(settings, spec)
+    device = resolve_device(settings, interpreter_facts(builds))
+    return plan_spec(settings, spec, builds, device=device)
+
+
+def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings], *, device: str) -> Plan:
+    """The trials that `spec` asks for with these builds on a device of this kind, here or elsewhere.
+
+    A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
+    for a name that the configuration does not know, or a request that comes to nothing.
+    """
+    workloads = spec.workloads or tuple(dict.fromkeys(workload for workload, _ in spec.cases))
+    strategies = spec.strategies or tuple(dict.fromkeys(strategy for _, strategy in spec.cases))
+    refuse_code(settings, workloads, strategies)
+    plan = plan_run(
+        settings,
+        suite=spec.suite,
+        workloads=workloads,
+        strategies=strategies,
+        trials=spec.trials,
+        device=device,
+        label=spec.label,
+        builds=builds,
+        diagnostics=Diagnostics(spec.profile, settings.data_dir.absolute() if spec.trace else None),
+    )
+    if spec.cases:
+        plan = only_cases(plan, spec.cases)
+    if spec.budget_trials is not None and len(plan.trials) > spec.budget_trials:
+        # Trials are ordered by rounds, so what is left out are last repeats.
+        plan = _with_trials(plan, plan.trials[: spec.budget_trials])
+    return plan
+
+
+def builds_of(settings: Settings, spec: RequestSpec) -> list[BuildSettings]:
+    """The builds that `spec` names, else those of the configuration."""
+    if spec.stacks:
+        host = HostStacks.read(settings)
+        return [host.build_like(stack) for stack in spec.stacks]
+    return builds_named(spec.builds, settings) if spec.builds else list(settings.builds)
+
+
+def _with_trials(plan: Plan, trials: Iterable[TrialSpec]) -> Plan:
+    chosen = tuple(trials)
+    planned = Counter(trial.run_id for trial in chosen)
+    runs = tuple(
+        run.model_copy(update={"planned_trials": planned[run.run_id]})
+        for run in plan.runs
+        if planned[run.run_id]
+    )
+    return plan.model_copy(update={"trials": chosen, "runs": runs})
+
+
+def only_cases(plan: Plan, cases: Collection[tuple[str, str]]) -> Plan:
+    """`plan` with these cases alone, by workload and strategy. Raises ConfigError where none is left."""
+    trials = [each for each in plan.trials if (each.workload.name, each.strategy.name) in cases]
+    if not trials:
+        raise ConfigError("None of the cases can be measured here.", "Name others.")
+    return _with_trials(plan, trials)

@@ -16,8 +16,7 @@ from compilewatch.runner.output.progress import measure
 from compilewatch.runner.plan.builds import create_build, created_builds
 from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
 from compilewatch.runner.plan.interpreter import answer_of
-from compilewatch.runner.plan.plan import Plan, plan_run
-from compilewatch.runner.plan.requests import only_cases
+from compilewatch.runner.plan.plan import Plan, only_cases, plan_run
 from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 
 

@@ -44,8 +44,7 @@ from compilewatch.runner.plan.builds import (
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
 from compilewatch.runner.plan.durations import plan_s
 from compilewatch.runner.plan.host_stacks import HostStacks
-from compilewatch.runner.plan.plan import Plan, plan_run
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import Plan, plan_request, plan_run
 from compilewatch.runner.plan.selection import resolve_device
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.regressions.confirmation import confirmation_plan

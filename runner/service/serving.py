@@ -21,8 +21,7 @@ from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.plan.builds import interpreter_facts
 from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
-from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import Plan, plan_request
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.service.keeper import Keeper, Outage, Patience
 from compilewatch.runner.service.timetable import Host

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilewatch.runner.worker.artifacts import load
 from compilewatch.runner.worker.compiler import compiler_facts, compiling
+from compilewatch.runner.worker.compiler.compiling import load
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.held_memory import Partitions
 from compilewatch.runner.worker.progress import Progress

@@ -23,8 +23,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from compilewatch.runner.worker.artifacts import load
-from compilewatch.runner.worker.compiler.compiling import compiled_variant
+from compilewatch.runner.worker.compiler.compiling import compiled_variant, load
 from compilewatch.runner.worker.numerics import seed_all
 from compilewatch.runner.worker.step import host
 from compilewatch.runner.worker.step.internals import (

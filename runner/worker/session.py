@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from compilewatch.runner.worker import bisecting, inspection, losses, numerics
-from compilewatch.runner.worker.artifacts import save
 from compilewatch.runner.worker.cold_start import Started, start_cold
 from compilewatch.runner.worker.compiler import compiler_facts
+from compilewatch.runner.worker.compiler.compiling import save
 from compilewatch.runner.worker.device.cuda import CudaDevice
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.device.tracing import Tracer

@@ -37,7 +37,7 @@ from compilewatch.dashboard.read.data import (
 from compilewatch.dashboard.read.shaping import newest_builds
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db import units
-from compilewatch.db.cause.timing_words import trial_bound
+from compilewatch.db.cause.trial_words import trial_bound
 from compilewatch.db.cells import rows_of
 from compilewatch.db.metrics.eligibility import WILD, wild_trials
 from compilewatch.db.metrics.trial_times import latencies_ns

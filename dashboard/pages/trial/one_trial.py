@@ -30,13 +30,15 @@ from compilewatch.db.cause.caches import lookup_rows, lookups_sentence
 from compilewatch.db.cause.memory_change import HeldChange, named, on_both_sides
 from compilewatch.db.cause.notes import rank_rows, ranks_sentence, trial_notes
 from compilewatch.db.cause.sentences import explained, longest_rows, profile_rows, work_text
-from compilewatch.db.cause.timing_words import device_times, timing_facts, timing_finding
 from compilewatch.db.cause.trial_words import (
+    device_times,
     loop_text,
     other_figures,
     sample_count_text,
     step_times,
     stream_texts,
+    timing_facts,
+    timing_finding,
 )
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.metrics.groups import row_dicts

@@ -31,8 +31,7 @@ from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.progress import measure
 from compilewatch.runner.plan.durations import Durations
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
-from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import Plan, plan_request
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.regressions.confirmation import (
     PlannedConfirmation,

@@ -21,10 +21,10 @@ from compilewatch.db.cause.sentences import (
     profile_rows,
     work_text,
 )
-from compilewatch.db.cause.timing_words import device_time_figures, roofline
 from compilewatch.db.cause.trial_words import (
     compile_cost_text,
     compile_texts,
+    device_time_figures,
     eager_before,
     loop_text,
     losses_sentence,
@@ -32,6 +32,7 @@ from compilewatch.db.cause.trial_words import (
     numerics_sentence,
     other_figures,
     process_text,
+    roofline,
     sample_count_text,
     step_times,
     stream_texts,

@@ -1,4 +1,8 @@
-"""A strategy applied to a workload: what `torch.compile` is called with, and on what."""
+"""A strategy applied to a workload: what `torch.compile` is called with, and on what.
+
+And what one process leaves for the next: nothing to do for warm, one file for portable. A warm cache is the
+same directories again, and a package is written where it is made.
+"""
 
 from __future__ import annotations
 
@@ -403,3 +407,33 @@ def _place(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _one_or_all(outputs: list[torch.Tensor]) -> Any:
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _portable(strategy: Strategy, name: str) -> Any:
+    """The function of `torch.compiler` that moves caches; from release 2.7."""
+    if strategy.cache != "portable":
+        return None
+    function = getattr(torch.compiler, name, None)
+    if function is None:
+        raise UnsupportedCaseError(
+            f"torch {torch.__version__} has no torch.compiler.{name}; portable caches need 2.7."
+        )
+    return function
+
+
+def save(strategy: Strategy, artifacts: Path) -> None:
+    """Write the caches of this process to `artifacts`, where the strategy's cache state is portable."""
+    save_artifacts = _portable(strategy, "save_cache_artifacts")
+    if save_artifacts is None:
+        return
+    saved = save_artifacts()
+    if saved is None:
+        raise UnsupportedCaseError("Nothing was compiled, so there is no cache to carry.")
+    artifacts.write_bytes(saved[0])
+
+
+def load(strategy: Strategy, artifacts: Path) -> None:
+    """Fill the empty caches of this process from `artifacts`, before anything is compiled."""
+    load_artifacts = _portable(strategy, "load_cache_artifacts")
+    if load_artifacts is not None:
+        load_artifacts(artifacts.read_bytes())

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from compilewatch.db.cause.timing_words import Roofs, roofline
-from compilewatch.db.cause.trial_words import step_times
+from compilewatch.db.cause.trial_words import Roofs, roofline, step_times
 from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.case_parts import rooflines, roofs_of
 from compilewatch.db.queries.selection import Filters

@@ -14,8 +14,7 @@ from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan import builds
 from compilewatch.runner.plan.interpreter import InterpreterFacts
-from compilewatch.runner.plan.plan import plan_run
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import plan_request, plan_run
 from compilewatch.runner.plan.selection import known_workloads
 
 FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)

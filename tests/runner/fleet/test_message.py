@@ -17,8 +17,7 @@ from compilewatch.runner.fleet.dispatch import jobs_with_ids, with_ids_of
 from compilewatch.runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
 from compilewatch.runner.fleet.names import queue_of_device, queues_of_worker
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
-from compilewatch.runner.plan.plan import canary_specs, plan_run
-from compilewatch.runner.plan.requests import plan_spec
+from compilewatch.runner.plan.plan import canary_specs, plan_run, plan_spec
 from compilewatch.runner.plan.trial_spec import Job
 from tests.runner.fleet.test_service import make_fleet
 from tests.runner.quick_measurement import configuration, interpreter

@@ -12,7 +12,7 @@ from compilewatch.db.records.requests import RequestSpec
 from compilewatch.db.records.trial import Build
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import plan_request
 from tests.runner.second_environment import make_environment
 
 

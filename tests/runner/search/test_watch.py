@@ -26,7 +26,8 @@ from compilewatch.runner.cli.measure.schedule import _Releases
 from compilewatch.runner.config.sections import ReleaseWatchSettings
 from compilewatch.runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
 from compilewatch.runner.config.sources import load_settings
-from compilewatch.runner.plan import builds, requests
+from compilewatch.runner.plan import builds
+from compilewatch.runner.plan import plan as plan_plan
 from compilewatch.runner.plan.builds import BuildError, BuildFacts, CreatedBuild
 from compilewatch.runner.plan.host_stacks import HostStacks
 from compilewatch.runner.plan.interpreter import InterpreterFacts
@@ -197,7 +198,7 @@ class FakeHost:
         monkeypatch.setattr(search_watch, "offered_versions", lambda *_, **__: self.offered)
         monkeypatch.setattr(search_watch, "create_build", self.create)
         monkeypatch.setattr(search_watch, "remove_build", lambda name, _settings: self.there.discard(name))
-        for module in (search_watch, requests):
+        for module in (search_watch, plan_plan):
             monkeypatch.setattr(module, "interpreter_facts", lambda _builds: [facts])
         monkeypatch.setattr(command, "measure", self.measure)
         if not is_frozen:

@@ -22,8 +22,7 @@ from compilewatch.runner.cli.measure.schedule import _notify_compiled
 from compilewatch.runner.config.settings import BuildSettings, ChannelSettings, Settings
 from compilewatch.runner.plan import builds
 from compilewatch.runner.plan.interpreter import InterpreterFacts
-from compilewatch.runner.plan.plan import Plan
-from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.plan import Plan, plan_request
 from compilewatch.runner.plan.trial_spec import NO_DIAGNOSTICS, Diagnostics
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.service import keeper
