@@ -65,8 +65,8 @@ def badge(request: Request) -> Response:
 
 def tally_badge(request: Request) -> Response:
     """The tally of what the Overview compares: the newest build of a machine, and the one before."""
-    asked = TallyBadgeQuery.read(query_of(request))
-    return _drawn(request, "compilewatch", lambda: _tally_text(asked))
+    query = TallyBadgeQuery.read(query_of(request))
+    return _drawn(request, "compilewatch", lambda: _tally_text(query))
 
 
 def _drawn(request: Request, label: str, make: Callable[[], BadgeText]) -> Response:
@@ -78,13 +78,13 @@ def _drawn(request: Request, label: str, make: Callable[[], BadgeText]) -> Respo
     return Response(image, badge_text.status, media_type="image/svg+xml", headers=tagged(tag))
 
 
-def _tally_text(asked: Values) -> BadgeText:
+def _tally_text(query: Values) -> BadgeText:
     try:
-        asked = with_ids(reader(), asked)
+        query = with_ids(reader(), query)
     except NotFoundError as error:
         return _not_there(error.message)
-    machine = asked["machine"] or read_choices().newest_machine
-    head = asked["build"] or newest_build(reader(), Filters(machines=_only(machine)))
+    machine = query["machine"] or read_choices().newest_machine
+    head = query["build"] or newest_build(reader(), Filters(machines=_only(machine)))
     pair = with_builds(Link(page=Page.UPGRADE, machine=machine, head=head))
     comparison = comparison_of(pair)
     if comparison is None or not comparison.matched:
@@ -100,18 +100,18 @@ def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _badge_text(database: Database, workload: str, strategy: str, asked: Values) -> BadgeText:
+def _badge_text(database: Database, workload: str, strategy: str, query: Values) -> BadgeText:
     try:
-        asked = with_ids(database, asked)
+        query = with_ids(database, query)
     except NotFoundError as error:
         return _not_there(error.message)
-    here = {key: _only(asked[key]) for key in ("machine", "build")}
+    here = {key: _only(query[key]) for key in ("machine", "build")}
     filters = Filters(
         workloads=(workload,),
         strategies=(strategy,),
         machines=here["machine"],
         builds=here["build"],
-        runs=asked.get("build_run", ()),
+        runs=query.get("build_run", ()),
     )
     if any("\x00" in name for name in (workload, strategy)):
         # PostgreSQL stores no such name, and refuses to look for one
@@ -121,7 +121,7 @@ def _badge_text(database: Database, workload: str, strategy: str, asked: Values)
         mine = cases[cases["strategy"].isin(filters.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]
-            figure = _figure(newest, asked["metric"])
+            figure = _figure(newest, query["metric"])
             imported = newest["source_kind"] == SourceKind.IMPORTED and figure.text != NO_DATA
             text = f"{figure.text} (imported)" if imported else figure.text
             runs = ", all its runs" if not filters.runs else f", run {', '.join(filters.runs)}"

@@ -121,14 +121,14 @@ def between(
     drawn, order = rows[rows.index.isin(list(changes))], list(dict.fromkeys(rows["build"]))
     across = [order.index(build) / max(len(order) - 1, 1) for build in drawn["build"]]
     frame = _frame(drawn, [changes[key] for key in drawn.index], rows, across)
-    said = dict(zip(drawn.index, _sentences(frame), strict=True))
+    sentences = dict(zip(drawn.index, _sentences(frame), strict=True))
     mine = points[points.index.isin(list(changes))]
     columns = (mine[name].tolist() for name in ("last_started_at", "build_id"))
     for key, moment, build_id in zip(mine.index, *columns, strict=True):
         row = changes[key]
         text = f"{row.strategy} {_change(row)}: {row.reason}"
-        said.setdefault(key, f"{moment:%Y-%m-%d %H:%M} UTC, {names[build_id]}: {text}")
-    return Changes(frame, _newest_first([said[key] for key in mine.index]), "")
+        sentences.setdefault(key, f"{moment:%Y-%m-%d %H:%M} UTC, {names[build_id]}: {text}")
+    return Changes(frame, _newest_first([sentences[key] for key in mine.index]), "")
 
 
 def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Series:

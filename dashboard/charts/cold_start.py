@@ -267,7 +267,7 @@ def _end(
     seconds = float(phases["seconds"].sum())
     way = "" if first["cache"] == CacheState.NONE else f" {start}"
     largest = row_dicts(phases.sort_values("seconds"))[-1]
-    told = bool(set(phases["phase"]) & _OF_FIRST_CALL)
+    has_phases = bool(set(phases["phase"]) & _OF_FIRST_CALL)
     return {
         "row": row,
         "start": start,
@@ -275,7 +275,7 @@ def _end(
         "text": f"{seconds_text(known.get(key, seconds * 1e9))}{way}",
         "workload": first["workload"],
         "strategy": first["strategy"],
-        "phase": largest["phase"] if told else None,
+        "phase": largest["phase"] if has_phases else None,
         "share": largest["share"],
     }
 
@@ -287,10 +287,10 @@ def finding(found: Drawn) -> str:
     """
     if found.ends.empty:
         return "No cold start is known"
-    told = found.ends[found.ends["phase"].notna()]
-    if told.empty:
+    split = found.ends[found.ends["phase"].notna()]
+    if split.empty:
         return "No time to first result is known: no case tells its first call"
-    slowest = row_dicts(told)[0]
+    slowest = row_dicts(split)[0]
     share = units.percent(slowest["share"])
     needs = f"{slowest['workload']} · {slowest['strategy']} needs {slowest['text']} to its first result"
     return f"{needs}; {slowest['phase']} is {share} of it"

@@ -398,5 +398,5 @@ def move(link: Link, page: Page, **changes: object) -> Link:
 
 def beside(link: Link, page: Page) -> Link:
     """A link to another tab: what `link` selects, as far as it means anything there."""
-    kept: dict[str, Any] = {key: getattr(link, key) for key in keys_of(page)}
-    return replace(Link(page=page), **kept)
+    selectors: dict[str, Any] = {key: getattr(link, key) for key in keys_of(page)}
+    return replace(Link(page=page), **selectors)

@@ -77,8 +77,8 @@ class Word:
         if text not in self.options:
             must = f"must be one of {', '.join(self.options)}, not {quoted(text)}"
             using = f"; using {self.default}" if self.default else ""
-            said = f"{quoted(text)} is none of {', '.join(self.options)}{using}"
-            raise BadValueError(must, said, self.default)
+            problem = f"{quoted(text)} is none of {', '.join(self.options)}{using}"
+            raise BadValueError(must, problem, self.default)
         return text
 
 
@@ -97,8 +97,8 @@ class Whole:
     def read(self, text: str) -> int:
         must = f"must be a whole number from {self.low:,} to {self.high:,}, not {quoted(text)}"
         if not _WHOLE.fullmatch(text):
-            said = f"{quoted(text)} is not a whole number; using {self.default:,}"
-            raise BadValueError(must, said, self.default)
+            problem = f"{quoted(text)} is not a whole number; using {self.default:,}"
+            raise BadValueError(must, problem, self.default)
         return int(_within(int(text), self.low, self.high, must))
 
 
@@ -121,8 +121,8 @@ class Decimal:
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            said = f"{quoted(text)} is not a number; using {self.default:g}"
-            raise BadValueError(must, said, self.default)
+            problem = f"{quoted(text)} is not a number; using {self.default:g}"
+            raise BadValueError(must, problem, self.default)
         return float(_within(number, self.low, self.high, must))
 
 
@@ -217,11 +217,11 @@ class One:
         except BadValueError as error:
             if alone:
                 raise
-            said = f"only one value is possible, and {error.said}"
-            raise BadValueError(error.must, said, error.instead) from None
+            problem = f"only one value is possible, and {error.said}"
+            raise BadValueError(error.must, problem, error.instead) from None
         if not alone:
-            said = f"only one value is possible; using {quoted(values[0])}"
-            raise BadValueError("can be given only once", said, first)
+            problem = f"only one value is possible; using {quoted(values[0])}"
+            raise BadValueError("can be given only once", problem, first)
         return first
 
 
@@ -254,8 +254,8 @@ class Several:
         if not wrong:
             return tuple(good)
         first = wrong[0][1]
-        said = first.said.replace(quoted(wrong[0][0]), ", ".join(quoted(value) for value, _ in wrong), 1)
-        raise BadValueError(first.must, said, tuple(good))
+        problem = first.said.replace(quoted(wrong[0][0]), ", ".join(quoted(value) for value, _ in wrong), 1)
+        raise BadValueError(first.must, problem, tuple(good))
 
 
 def texts_of(value: Any) -> list[str]:
@@ -283,8 +283,8 @@ def _checked(read: Callable[[Any], Any], value: Any) -> Any:
 def _within(number: float, low: float, high: float, must: str) -> float:
     nearest = min(max(number, low), high)
     if nearest != number:
-        said = f"it must lie between {low:,} and {high:,}; using {nearest:,}"
-        raise BadValueError(must, said, type(low)(nearest))
+        problem = f"it must lie between {low:,} and {high:,}; using {nearest:,}"
+        raise BadValueError(must, problem, type(low)(nearest))
     return number
 
 

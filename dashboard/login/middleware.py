@@ -164,8 +164,8 @@ class LoginMiddleware:
         try:
             token = await to_thread.run_sync(self._token_of, secret)
         except CompilewatchError as error:
-            told = for_anybody(error)
-            return error_response(503, told.message, told.next_step)
+            public_error = for_anybody(error)
+            return error_response(503, public_error.message, public_error.next_step)
         if token is None or token.has_ended(now):
             self._wrong_tokens.take(client)
             return error_response(

@@ -67,14 +67,14 @@ def facts(link: Link) -> tuple[Lines, ...]:
     rows = row_dicts(cases)
     case = leading(rows, fastest(rows))
     key = case["workload_label"], case["strategy"], str(case["cache"])
-    said = [
+    clauses = [
         f"{case['task']} with {case['strategy']}",
         *_gain(case),
         *_first_result(rows, case),
         largest_phases(link, cases).get(key, ""),
         f"peak {units.size(case['peak_bytes'])}" if not pd.isna(case["peak_bytes"]) else "",
     ]
-    return (*parts.notes([" · ".join(filter(None, said))], key=FACTS), *parts.notes(_reasons(rows)))
+    return (*parts.notes([" · ".join(filter(None, clauses))], key=FACTS), *parts.notes(_reasons(rows)))
 
 
 def _reasons(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -132,13 +132,13 @@ def _reading(sweep: Sweep, shown: Sequence[Case]) -> str:
     """How the panels are read, and what is held fixed in all of them."""
     known = any(not pd.isna(case[name]) for case in shown for name in _ENDS[_RATE])
     held = ", ".join(f"{units.words(name)} {units.count(value)}" for name, value in sweep.held.items())
-    said = [
+    sentences = [
         f"Throughput in {sweep.item}s per second over {units.words(sweep.size)}",
         f"a panel for each value of {units.words(sweep.second)}, on the same axes" if sweep.second else "",
         f"{held} throughout" if held else "",
         "bars 95 %" if known else "",
     ]
-    return " · ".join(filter(None, said))
+    return " · ".join(filter(None, sentences))
 
 
 def _left_out(shown: Sequence[Case]) -> str:

@@ -118,16 +118,16 @@ def cached(prepare: Callable[P, T]) -> Callable[P, T]:
 
     # By these Streamlit tells functions apart.
     of_version.__module__, of_version.__qualname__ = prepare.__module__, prepare.__qualname__
-    kept = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(of_version)
-    REFRESH_THROTTLE.at_another(kept.clear)
+    stored = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(of_version)
+    REFRESH_THROTTLE.at_another(stored.clear)
 
     @wraps(prepare)
     def read(*args: P.args, **kwargs: P.kwargs) -> T:
         with one_version():
             # However it is called, as one and the same.
-            asked = signature.bind(*args, **kwargs)
-            asked.apply_defaults()
-            result: T = kept(_drawn(), *asked.args, **asked.kwargs)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            result: T = stored(_drawn(), *bound.args, **bound.kwargs)
             return result
 
     return read

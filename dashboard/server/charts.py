@@ -95,12 +95,12 @@ def charts() -> list[Mount]:
                 # Who asks for too many is not drawn a picture that says so.
                 exception_handlers={
                     BusyError: error_of_compilewatch,
-                    CompilewatchError: said,
-                    Exception: _unforeseen(said),
+                    CompilewatchError: words,
+                    Exception: _unforeseen(words),
                 },
             ),
         )
-        for path, routes, said in (("/chart", pictures, _pictured), ("/embed", frames, _worded))
+        for path, routes, words in (("/chart", pictures, _pictured), ("/embed", frames, _worded))
     ]
 
 
@@ -139,12 +139,14 @@ def _worded(_: Request, error: Exception) -> Response:
     return HTMLResponse(message(error.message, error.next_step), status_of(error), headers=headers_of(error))
 
 
-def _unforeseen(said: Callable[[Request, Exception], Response]) -> Callable[[Request, Exception], Response]:
+def _unforeseen(
+    respond: Callable[[Request, Exception], Response],
+) -> Callable[[Request, Exception], Response]:
     """Damage of the database is `said` as what is foreseen is; a defect is one."""
 
     def answer(request: Request, error: Exception) -> Response:
         known = sentence_of(error)
-        return defect(request, error) if known is None else said(request, known)
+        return defect(request, error) if known is None else respond(request, known)
 
     return answer
 

@@ -226,8 +226,8 @@ def _html(
 
 def _picture(page: Page, request: Request) -> str:
     """The key of the chart in the preview of a link; empty for a page without one."""
-    asked, entry = request.query_params, PAGES[page]
-    of_one = asked.get("focus") or len(asked.getlist("workload")) == 1
+    query, entry = request.query_params, PAGES[page]
+    of_one = query.get("focus") or len(query.getlist("workload")) == 1
     return entry.picture_of_one if of_one and entry.picture_of_one else entry.picture
 
 

@@ -30,10 +30,10 @@ def context_line(link: Link, now: datetime, *, why: str = "", dated: bool = Fals
     """Machine and device and `why` they are shown, builds, suite, how the machine is, its last run and the
     next one, as far as each is known of what `link` shows at `now`. What is read on other days is `dated`.
     """
-    said = units.moment if dated else partial(when, now=now)
+    written = units.moment if dated else partial(when, now=now)
     link = _of_its_machine(link)
     return " · ".join(
-        [*_subject(link, why), *_last_run(link.machine, said), *_next_run(link.machine, now, said)]
+        [*_subject(link, why), *_last_run(link.machine, written), *_next_run(link.machine, now, written)]
     )
 
 
@@ -93,7 +93,7 @@ def last_run(machine: str | None) -> dict[str, Any] | None:
     return row_dicts(runs.sort_values("last_seen_at").tail(1))[0] if len(runs) else None
 
 
-def _last_run(machine: str | None, said: Callable[[datetime], str]) -> Iterator[str]:
+def _last_run(machine: str | None, written: Callable[[datetime], str]) -> Iterator[str]:
     run = last_run(machine)
     if run is None:
         return
@@ -107,11 +107,11 @@ def _last_run(machine: str | None, said: Callable[[datetime], str]) -> Iterator[
         trials = f"{units.count(run['trials'])} of {units.plural(int(planned), 'trial')}"
     failed = int(run["failed_trials"])
     yield (
-        f"last run {verb} {said(last)}{took}, {trials}, {units.count(failed) if failed else 'none'} failed"
+        f"last run {verb} {written(last)}{took}, {trials}, {units.count(failed) if failed else 'none'} failed"
     )
 
 
-def _next_run(machine: str | None, now: datetime, said: Callable[[datetime], str]) -> Iterator[str]:
+def _next_run(machine: str | None, now: datetime, written: Callable[[datetime], str]) -> Iterator[str]:
     """The next firing of a schedule that is not paused, of this machine or of any."""
     name = read_choices().machine_names.get(machine or "")
     coming = [
@@ -123,7 +123,7 @@ def _next_run(machine: str | None, now: datetime, said: Callable[[datetime], str
         and (name is None or fnmatchcase(name, each.spec.machine or "*"))
     ]
     if coming:
-        yield f"next run {said(min(coming))}"
+        yield f"next run {written(min(coming))}"
 
 
 def when(moment: datetime, now: datetime) -> str:

@@ -97,10 +97,10 @@ class ListedChange:
         """What later builds say of it, named by their first part: "still there with torch 2.15.0"; by number
         where they disagree.
         """
-        said = Counter(each.now.partition(", ")[0] for each in self.states if each.now)
-        if len(said) == 1:
-            return next(iter(said))
-        return ", ".join(f"{units.count(number)} {words}" for words, number in said.most_common())
+        states = Counter(each.now.partition(", ")[0] for each in self.states if each.now)
+        if len(states) == 1:
+            return next(iter(states))
+        return ", ".join(f"{units.count(number)} {words}" for words, number in states.most_common())
 
 
 def changes(states: Sequence[RegressionState]) -> list[ListedChange]:
@@ -244,10 +244,10 @@ def line(each: RegressionState) -> str:
     """A regression in one line: who owns it, and what was said of it last."""
     last = each.triage[-1] if each.triage else None
     by = f" by {last.author}" if last and last.author != BY_THE_JUDGE else ""
-    said = f". {last.note}" if last and last.note else ""
+    note = f". {last.note}" if last and last.note else ""
     when = units.moment(each.regression.recorded_at)
     now = f", {each.now}" if each.now else ""
-    return f"{name(each)}, {each.state.value}{by}, recorded {when}{now}{said}"
+    return f"{name(each)}, {each.state.value}{by}, recorded {when}{now}{note}"
 
 
 def cured_line(each: RegressionState) -> str:
@@ -279,13 +279,13 @@ def web_link(url: str | None) -> str | None:
 def story(each: RegressionState) -> dict[str, str]:
     """Who said what when, oldest first, beginning with the verdict itself."""
     found = each.regression
-    said = [(found.recorded_at, TriageState.NEW, "the judge", found.row.reason)]
+    entries = [(found.recorded_at, TriageState.NEW, "the judge", found.row.reason)]
     for event in each.triage:
         words = filter(None, (event.note or units.MISSING, web_link(event.url)))
-        said.append((event.at, event.state, event.author, " ".join(words)))
+        entries.append((event.at, event.state, event.author, " ".join(words)))
     return {
         f"{number}. {units.moment(at)}, {state_text(state)}, {by}": text
-        for number, (at, state, by, text) in enumerate(said, 1)
+        for number, (at, state, by, text) in enumerate(entries, 1)
     }
 
 

@@ -64,8 +64,8 @@ class HostCaches:
     @property
     def hit_rate(self) -> float | None:
         """Graphs that came from a cache over all; None without any."""
-        asked = self.hits + self.misses + self.bypasses
-        return self.hits / asked if asked else None
+        lookups = self.hits + self.misses + self.bypasses
+        return self.hits / lookups if lookups else None
 
     def add(self, facts: CompilerFacts) -> None:
         """One process. What AOTAutograd's cache has not, that of FX graphs is asked for."""
@@ -242,8 +242,8 @@ def lookup_texts(keys: CacheKeys) -> list[tuple[str, str]]:
             of = f" of {each.what}" if each.what else ""
             cost = f", {duration(each.took_ns)}" if each.took_ns else ""
             why = each.reason or each.key
-            said = f"{_NAMES.get(each.cache, each.cache)}{of}{cost}" + (f": {why}" if why else "")
-            lines.append((f"  {each.answer}", said))
+            text = f"{_NAMES.get(each.cache, each.cache)}{of}{cost}" + (f": {why}" if why else "")
+            lines.append((f"  {each.answer}", text))
     return lines
 
 
@@ -276,6 +276,6 @@ def host_texts(hosts: Sequence[HostCaches]) -> list[str]:
         tally = ", ".join(
             [plural(row["hits"], "hit"), plural(row["misses"], "miss"), plural(row["bypasses"], "bypass")]
         )
-        said = f"{row['host']}: {rate} ({tally}" + "".join(f"; {each}" for each in seconds) + ")"
-        lines.append(said + (f". {row['differs']}" if row["differs"] else "."))
+        text = f"{row['host']}: {rate} ({tally}" + "".join(f"; {each}" for each in seconds) + ")"
+        lines.append(text + (f". {row['differs']}" if row["differs"] else "."))
     return lines

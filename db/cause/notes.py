@@ -62,11 +62,11 @@ def _by_compilations(ranks: Sequence[RankFacts]) -> str | None:
     first = _first_difference(most.compiles or (), fewest.compiles or ())
     if first is None:
         return None
-    said = (
+    sentence = (
         f"Rank {most.rank} compiled {_times(most)}, rank {fewest.rank} {_times(fewest)}: "
         f"the first difference is {_subject(first.reason)}"
     )
-    return said + ("." if first.step is None else f" at step {count(first.step)}.")
+    return sentence + ("." if first.step is None else f" at step {count(first.step)}.")
 
 
 def _first_difference(more: Sequence[RankCompile], fewer: Sequence[RankCompile]) -> RankCompile | None:
@@ -173,13 +173,13 @@ class Parts:
 
 def trial_notes(trial: Trial) -> list[str]:
     """All notes of one trial, then why its workload and strategy are set up so."""
-    said = (trial.workload.name, trial.workload.reason), (trial.strategy.name, trial.strategy.reason)
-    return [*notes_of(parts_of(trial)).values(), *reasons(said)]
+    named = (trial.workload.name, trial.workload.reason), (trial.strategy.name, trial.strategy.reason)
+    return [*notes_of(parts_of(trial)).values(), *reasons(named)]
 
 
-def reasons(said: Iterable[tuple[str, str | None]]) -> list[str]:
+def reasons(named_reasons: Iterable[tuple[str, str | None]]) -> list[str]:
     """Of workloads and strategies by name the reason that people gave, where they gave one, each once."""
-    on_a_line = ((name, " ".join(text.split())) for name, text in said if text)
+    on_a_line = ((name, " ".join(text.split())) for name, text in named_reasons if text)
     return list(dict.fromkeys(f"why {name}: {one_line(text, LONGEST_REASON)}" for name, text in on_a_line))
 
 

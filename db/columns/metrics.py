@@ -83,9 +83,9 @@ def higher_is_better(metric: Metric) -> bool:
     return METRICS[metric].higher_is_better
 
 
-def with_test(asked: Iterable[Metric]) -> tuple[Metric, ...]:
+def with_test(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Those of `asked` that have a test of their own; throughput follows from latency."""
-    return tuple(each for each in asked if each in ASKED_METRICS and each is not Metric.THROUGHPUT)
+    return tuple(each for each in metrics if each in ASKED_METRICS and each is not Metric.THROUGHPUT)
 
 
 POINT_COLUMNS: dict[str, str] = {

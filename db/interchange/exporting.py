@@ -45,7 +45,7 @@ def write_expected_accuracy(batches: Iterable[TrialBatch], output: BinaryIO, not
     trials = 0
     for batch in batches:
         columns, trials = batch.columns, trials + len(batch.stacks)
-        told = zip(
+        statuses = zip(
             batch.stacks,
             columns["failure_kind"],
             columns["failure_message"],
@@ -54,7 +54,7 @@ def write_expected_accuracy(batches: Iterable[TrialBatch], output: BinaryIO, not
             columns["graph_breaks"],
             strict=True,
         )
-        for stack, failure_kind, message, status, graphs, breaks in told:
+        for stack, failure_kind, message, status, graphs, breaks in statuses:
             accuracy = accuracy_of(failure_kind, status, message)
             if accuracy is None:
                 continue

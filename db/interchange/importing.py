@@ -274,9 +274,9 @@ class _Import:
         try:
             with closing(
                 self._process.trials(path, uploads, self._format, options, read, below=below)
-            ) as told:
+            ) as readings:
                 # The first before anything is locked: what takes long to read often has none.
-                trials: Iterator[Trial] = chain(list(islice(told, 1)), told)
+                trials: Iterator[Trial] = chain(list(islice(readings, 1)), readings)
                 if self._writing is not Writing.REMOVE:
                     trials = self._of_one_moment(trials, read)
                 report.new, report.known, report.removed = self._save(_observed(trials, report))

@@ -185,10 +185,10 @@ def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[s
     accuracy = accuracy_of(row.failure_kind, row.numerics_status, row.failure_message)
     if accuracy is not None:
         # In a list and in extra_info: `output_json` in pytorch/pytorch benchmarks/dynamo/common.py.
-        told = _texts(
+        texts = _texts(
             failure_kind=row.failure_kind, failure=row.failure_message, numerics_status=row.numerics_status
         )
-        yield json.dumps({"name": "accuracy", "extra_info": {"benchmark_values": [accuracy], **told}})
+        yield json.dumps({"name": "accuracy", "extra_info": {"benchmark_values": [accuracy], **texts}})
     if row.status == Status.FAILED:
         return
     metrics = summary.metrics if summary else {}

@@ -144,14 +144,14 @@ class ReadingProcess:
         raise _too_much_memory(path)
 
     @staticmethod
-    def _error(told: Mapping[str, Any], read: Read) -> CompilewatchError:
-        message, next_step = told["message"], told["next_step"]
-        if "fields" in told:
-            read.unused = told["unused"]
-            return MissingFactError(message, next_step, tuple(told["fields"]))
-        if "columns" in told:
-            return UnmappedError(message, next_step, told["columns"])
-        return _KINDS.get(told["kind"], RecordError)(message, next_step)
+    def _error(answer: Mapping[str, Any], read: Read) -> CompilewatchError:
+        message, next_step = answer["message"], answer["next_step"]
+        if "fields" in answer:
+            read.unused = answer["unused"]
+            return MissingFactError(message, next_step, tuple(answer["fields"]))
+        if "columns" in answer:
+            return UnmappedError(message, next_step, answer["columns"])
+        return _KINDS.get(answer["kind"], RecordError)(message, next_step)
 
     def _death(self, path: str) -> CompilewatchError:
         """Why the process is no more."""

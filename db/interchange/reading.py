@@ -223,19 +223,19 @@ def _answers(request: dict[str, Any], stream: BinaryIO) -> Iterator[bytes]:
         yield _event("memory", None)
     except Exception as error:  # noqa: BLE001 - a reader's defect is one sentence, and other files come in
         why = one_line(f"{type(error).__name__}: {error}")
-        told = RecordError(f"{one_line(path)}: cannot be read ({why}).", "Check that the file is whole.")
-        yield _event("error", _told(told, [], options))
+        refusal = RecordError(f"{one_line(path)}: cannot be read ({why}).", "Check that the file is whole.")
+        yield _event("error", _told(refusal, [], options))
 
 
 def _encoded(
     recognised: Recognised, options: ImportOptions, more_time: Callable[[], None]
 ) -> Iterator[bytes]:
-    told: tuple[str, str] | None = None
+    place: tuple[str, str] | None = None
     for number, trial in enumerate(all_trials(recognised, options)):
         file = options.undated.get(trial.run_id)
-        if file is not None and told != (trial.run_id, file):
-            told = trial.run_id, file
-            yield _event("undated", told)
+        if file is not None and place != (trial.run_id, file):
+            place = trial.run_id, file
+            yield _event("undated", place)
         record = trial.to_json().encode()
         if len(record) > MAX_LINE_BYTES:
             raise RecordError(
@@ -255,7 +255,7 @@ def _more_time(seconds: int) -> None:
 
 
 def _told(error: CompilewatchError, recognised: Recognised, options: ImportOptions) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "kind": type(error).__name__,
         "message": error.message,
         "next_step": error.next_step,
@@ -263,10 +263,10 @@ def _told(error: CompilewatchError, recognised: Recognised, options: ImportOptio
     }
     if isinstance(error, MissingFactError):
         # What is missing may stand in a column that nobody has named.
-        told |= {"fields": list(error.fields), "unused": unused(recognised, options)}
+        answer |= {"fields": list(error.fields), "unused": unused(recognised, options)}
     if isinstance(error, UnmappedError):
-        told |= {"columns": dict(error.columns)}
-    return told
+        answer |= {"columns": dict(error.columns)}
+    return answer
 
 
 def _event(name: str, content: object) -> bytes:

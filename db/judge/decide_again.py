@@ -103,10 +103,12 @@ def is_within_accepted(rows: Sequence[Row], accepted: Sequence[Row]) -> bool:
     """Whether `rows`, of one event and the one first that speaks for it, show no more than was `accepted` of
     the case: up to the far end of the interval of then, in every metric that was seen then.
     """
-    seen = {row.metric: row for row in accepted}
+    by_metric = {row.metric: row for row in accepted}
     counted = [row for row in rows if counts_as_regression(row)]
-    is_seen = bool(counted) and counted[0].metric in seen
-    return is_seen and all(_is_within(row, seen[row.metric]) for row in counted if row.metric in seen)
+    is_seen = bool(counted) and counted[0].metric in by_metric
+    return is_seen and all(
+        _is_within(row, by_metric[row.metric]) for row in counted if row.metric in by_metric
+    )
 
 
 def once_accepted(row: Row) -> Row:

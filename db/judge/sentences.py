@@ -271,11 +271,13 @@ def from_one_run(visible: float, others: int | None = None, *, advise: bool = Tr
     many cases, where some are decided. With `advise` also what would tell.
     """
     of = "" if others is None else f" in latency of {units.plural(others, 'other case')}"
-    said = f"Cannot tell from separate runs{of}: a change below {units.percent(visible)} may be the machine."
+    sentence = (
+        f"Cannot tell from separate runs{of}: a change below {units.percent(visible)} may be the machine."
+    )
     if not advise:
-        return said
+        return sentence
     return (
-        f"{said} Pull request: `compilewatch gate --confirm run`, or more trials. "
+        f"{sentence} Pull request: `compilewatch gate --confirm run`, or more trials. "
         "Bench: both sides in one run."
     )
 

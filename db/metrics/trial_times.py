@@ -316,8 +316,8 @@ def _pooled(trials: DataFrame, groups: Groups, eager_ns: Floats, keys: Sequence[
     these, or what is said of it.
     """
     if POOLED_EAGER in trials:
-        said: Floats = floats(trials[POOLED_EAGER])[groups.last_row(np.arange(len(trials)))]
-        return said
+        stored: Floats = floats(trials[POOLED_EAGER])[groups.last_row(np.arange(len(trials)))]
+        return stored
     whole = Groups.by(trials, list(keys))
     if trials["code_hash"].nunique() > 1:
         code = trials["code_hash"].astype("str").fillna("").to_numpy(dtype=object)

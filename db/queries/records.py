@@ -243,13 +243,13 @@ def _fields(
 def _stack(key: StackKey, case: dict[str, Any], build: dict[str, Any]) -> Stack:
     own = {"name": key.machine_name, "device_uuid": key.device_uuid}
     reasons = {"workload": key.workload_reason, "strategy": key.strategy_reason}
-    said = {
+    facts = {
         name: case[name].model_copy(update={"reason": reason})
         for name, reason in reasons.items()
         if reason is not None
     }
     return Stack(
-        **case | {"machine": Machine(**case["machine"] | own)} | said,
+        **case | {"machine": Machine(**case["machine"] | own)} | facts,
         build=Build(**build | {"label": key.build_label}),
     )
 

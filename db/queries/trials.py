@@ -217,11 +217,11 @@ def _with_figures(connection: Connection, trials: pd.DataFrame) -> pd.DataFrame:
     latency = floats(trials["latency_ns"])
     rates = pd.Series(rates_per_second(items_per_step(trials), latency), trials.index)
     # What a source tells without a latency is as it says.
-    told = pd.Series([each.get("throughput_per_s") for each in of_each], trials.index, dtype="Float64")
+    throughputs = pd.Series([each.get("throughput_per_s") for each in of_each], trials.index, dtype="Float64")
     speedups = floats(trials["control_latency_ns"]) / np.where(latency > 0, latency, np.nan)
     return trials.assign(
         speedup=pd.array(speedups, dtype="Float64"),
-        throughput_per_s=rates.astype("Float64").fillna(told),
+        throughput_per_s=rates.astype("Float64").fillna(throughputs),
         metrics=pd.Series([each.get("metrics") or None for each in of_each], trials.index, dtype="object"),
     )
 

@@ -39,8 +39,8 @@ def stored_annotations(
     """All, or those that are about one machine, one workload or both, the last written last; what is about
     all of them is about each.
     """
-    asked = {"machine_id": machine_id, "workload": workload}
-    columns = {ANNOTATION.c[name]: value for name, value in asked.items() if value is not None}
+    conditions = {"machine_id": machine_id, "workload": workload}
+    columns = {ANNOTATION.c[name]: value for name, value in conditions.items() if value is not None}
     return ANNOTATIONS.all(db, *(or_(column.is_(None), column == value) for column, value in columns.items()))
 
 
@@ -53,14 +53,14 @@ def notes_beside(database: Database, filters: Filters) -> Callable[[Mapping[str,
 
     def notes(case: Mapping[str, Any]) -> list[str]:
         day = case["last_started_at"].date()
-        said = [
+        texts = [
             each.text
             for each in written
             if each.machine_id in (None, case["machine_id"])
             and (each.build_id == case["build_id"] or (each.happened_at and each.happened_at.date() == day))
         ]
         key = (case["build_id"], case["workload_id"], case["strategy_id"])
-        return [*of_trials.get(key, ()), *said]
+        return [*of_trials.get(key, ()), *texts]
 
     return notes
 

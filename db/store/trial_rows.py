@@ -197,8 +197,8 @@ def _refusals(compiler: CompilerFacts | None) -> dict[str, int | None]:
 def _hit_rate(caches: CacheCounters) -> float | None:
     """What AOTAutograd's cache has not, the one of FX graphs is asked for: its miss is no second one."""
     found = (caches.fx_graph_hits or 0) + (caches.aot_autograd_hits or 0)
-    asked = found + (caches.fx_graph_misses or 0) + (caches.fx_graph_bypasses or 0)
-    return found / asked if asked else None
+    lookups = found + (caches.fx_graph_misses or 0) + (caches.fx_graph_bypasses or 0)
+    return found / lookups if lookups else None
 
 
 def _standard_deviation(samples: list[int]) -> float:

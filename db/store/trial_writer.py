@@ -126,9 +126,9 @@ class TrialWriter:
         of a moment at which nothing can have been measured.
         """
         rows = [trial_rows(trial) for trial in trials]
-        asked = {"trial_ids": [trial.trial_id for trial in trials]}
+        parameters = {"trial_ids": [trial.trial_id for trial in trials]}
         stored: dict[str, str] = {
-            row.trial_id: row.content_hash for row in self._connection.execute(_STORED_HASHES, asked)
+            row.trial_id: row.content_hash for row in self._connection.execute(_STORED_HASHES, parameters)
         }
         new, doubtful = [], []
         for each in rows:

@@ -141,8 +141,8 @@ def answer(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{workload}: nothing compiled was measured; by its look default is {looked} eager."
         if compiled:
             best = max(compiled, key=lambda each: float(each["gain"]))
-            said = "worse" if best["stands"] == "worse" else "not shown to be better"
-            yield f"The best compiled one, {best['candidate']}, is {said}: {_gain(document, best)}."
+            standing = "worse" if best["stands"] == "worse" else "not shown to be better"
+            yield f"The best compiled one, {best['candidate']}, is {standing}: {_gain(document, best)}."
         return
     batch = "" if row["batch_size"] == document["batch_size"] else f" at batch {count(row['batch_size'])}"
     so_far = "" if document["shown"] else "best so far: "

@@ -50,8 +50,8 @@ def break_even_document(rows: Iterable[Planned], steps: int, restarts: int) -> d
     """The rows of a plan as JSON, and what they were made for: of all trials of a build, where a history has
     each run by itself.
     """
-    asked = {"steps": steps, "restarts_per_day": restarts}
-    return {"schema": SCHEMA, "trials_of": "build", **asked, "rows": [row.to_json() for row in rows]}
+    question = {"steps": steps, "restarts_per_day": restarts}
+    return {"schema": SCHEMA, "trials_of": "build", **question, "rows": [row.to_json() for row in rows]}
 
 
 def break_even_rows(
@@ -84,9 +84,9 @@ def _rows(
         plans = _plans(modes, steps, restarts)
         for case, plan in zip((eager, *modes.compiled), plans, strict=True):
             yield Planned(case | timed, {**plan, **_price(case, hourly), "reason": _reason(case)})
-    told = {option.strategy for option in modes.options}
+    strategies = {option.strategy for option in modes.options}
     for left in modes.left_out:
-        if left.strategy not in told:
+        if left.strategy not in strategies:
             plan = {**_NO_CHOICE, "break_even_price": None, "reason": left.reason}
             yield Planned(by_strategy[left.strategy] | timed, plan)
 

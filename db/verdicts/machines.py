@@ -76,15 +76,15 @@ def side_by_side(
 
 
 def _unmatched(rows: Iterable[Case]) -> dict[str, tuple[str, str]]:
-    seen: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    by_machine: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row in rows:
         base, head = ({**_conditions(each)} for each in (row["base"], row))
         for name in dict.fromkeys((*base, *head)):
             values = as_text(base.get(name)), as_text(head.get(name))
             if values[0] != values[1]:
-                for side, value in zip(seen.setdefault(name, ({}, {})), values, strict=True):
+                for side, value in zip(by_machine.setdefault(name, ({}, {})), values, strict=True):
                     side[value] = None
-    return {name: (", ".join(base), ", ".join(head)) for name, (base, head) in seen.items()}
+    return {name: (", ".join(base), ", ".join(head)) for name, (base, head) in by_machine.items()}
 
 
 def _conditions(case: Case) -> dict[str, Any]:
@@ -94,18 +94,18 @@ def _conditions(case: Case) -> dict[str, Any]:
 def sentences(found: SideBySide) -> list[str]:
     """What a reader must know of the table, a sentence each."""
     names = as_text(found.base["machine"]), as_text(found.head["machine"])
-    said = [
+    lines = [
         f"{plural(len(found.rows), 'case')} of {names[0]} ({_device(found.base)}) and {names[1]} "
         f"({_device(found.head)}), "
         "each in the build that was measured last. A difference of machines is no regression."
     ]
     alone = [f"{count} of {name}" for count, name in zip(found.alone, names, strict=True) if count]
     if alone:
-        said.append(f"Only on one: {' and '.join(alone)}.")
+        lines.append(f"Only on one: {' and '.join(alone)}.")
     if found.unmatched:
         differs = (f"{words(name)} {base} / {head}" for name, (base, head) in found.unmatched.items())
-        said.append(f"Not only the machine differs: {'; '.join(differs)}.")
-    return said
+        lines.append(f"Not only the machine differs: {'; '.join(differs)}.")
+    return lines
 
 
 def _device(case: Case) -> str:

@@ -43,8 +43,8 @@ def _require_each_once(entry: WorkloadSettings) -> None:
         listed = values if isinstance(values, tuple) else ()
         twice = next((each for each in listed if listed.count(each) > 1), None)
         if twice is not None:
-            said = f"{name} of [[workload]] {entry.name!r} has {twice} more than once."
-            raise ConfigError(said, "List each value once.")
+            problem = f"{name} of [[workload]] {entry.name!r} has {twice} more than once."
+            raise ConfigError(problem, "List each value once.")
 
 
 def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:

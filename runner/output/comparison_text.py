@@ -82,8 +82,12 @@ def worse_beside_lines(comparison: Comparison, beside: Iterable[Row]) -> Iterato
     """What surely got worse in `BESIDE` and is no part of the verdict: rare slow steps, which a median passes
     over, and the start of a process. A case whose latency or compile cost regressed says so by those.
     """
-    told = {row.case.ids for row in comparison.rows if counts_as_regression(row) and row.metric in _TELLS}
-    worse = (row for row in beside if is_surely_worse(row, comparison.policy) and row.case.ids not in told)
+    regressed = {
+        row.case.ids for row in comparison.rows if counts_as_regression(row) and row.metric in _TELLS
+    }
+    worse = (
+        row for row in beside if is_surely_worse(row, comparison.policy) and row.case.ids not in regressed
+    )
     named = [
         f"{workload_name(row.case)} / {row.strategy} {METRICS[row.metric].word} "
         f"{_values(row)} ({_change(row)})"

@@ -36,13 +36,13 @@ from compilewatch.runner.process.supervise import WAITING
 
 def waiting_lines() -> Callable[[str], None]:
     """Say what a command waits for: each time on a terminal, once in a log."""
-    said = False
+    is_announced = False
 
     def say(text: str) -> None:
-        nonlocal said
-        if not said or sys.stderr.isatty():
+        nonlocal is_announced
+        if not is_announced or sys.stderr.isatty():
             print(f"compilewatch: {WAITING}: {text}", file=sys.stderr, flush=True)
-        said = True
+        is_announced = True
 
     return say
 

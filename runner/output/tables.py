@@ -56,8 +56,8 @@ def console() -> Console:
     """Standard output: the terminal's own width and colours; plain in a pipe, as wide as COLUMNS says."""
     if sys.stdout.isatty():
         return PlainConsole()
-    said = os.environ.get("COLUMNS", "")
-    width = int(said) if said.isdecimal() and int(said) else _PIPE_COLUMNS
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _PIPE_COLUMNS
     return PlainConsole(width=width, no_color=True, highlight=False)
 
 
@@ -232,8 +232,8 @@ def result_parts(
         shown = (row["workload"], row["strategy"], *torch, *case_texts(row, cells))
         table.add_row(*map(Text, shown))
         verdict = verdicts.get((row["workload"], row["strategy"]))
-        told = "; ".join(filter(None, (verdict and f"{verdict} against base", _notes(row, apart, notes))))
-        below += [f"{row['workload']} / {row['strategy']}: {told}."] if told else []
+        text = "; ".join(filter(None, (verdict and f"{verdict} against base", _notes(row, apart, notes))))
+        below += [f"{row['workload']} / {row['strategy']}: {text}."] if text else []
     trials = sorted({int(row["counted_trials"]) for row in cases})
     each = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural((trials or [0])[0], "trial")
     return table, [

@@ -102,13 +102,13 @@ def install(
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     index = [] if index_url is None else ["--index-url", index_url]
     command = [str(python), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    kept = [] if scratch is None else ["--no-cache-dir"]
+    options = [] if scratch is None else ["--no-cache-dir"]
     places = {} if scratch is None else {"TMPDIR": str(scratch)}
     # torch pins one Triton, and pip would refuse every other.
     tied = [each for each in requirements if Requirement(each).name == TRITON]
     for dependencies, wanted in (([], [each for each in requirements if each not in tied]), (_ALONE, tied)):
         if wanted:
-            whole = [*command, *quiet, *index, *kept, *dependencies, *wanted]
+            whole = [*command, *quiet, *index, *options, *dependencies, *wanted]
             finished = _run(whole, stdout=sys.stderr, more=places)
             if finished.returncode:
                 raise _explained(finished.stderr, wanted)

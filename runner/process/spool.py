@@ -162,16 +162,16 @@ class Spool:
     def _set_aside(self, path: Path, reason: str) -> list[Path]:
         """Move a file to `bad/` and say so; nothing where another process was quicker."""
         target = self._bad / path.name
-        said = target.with_suffix(".reason.txt")
+        note = target.with_suffix(".reason.txt")
         try:
             self._bad.mkdir(parents=True, exist_ok=True)
             # First, so that no file is there without its reason.
             with contextlib.suppress(OSError):
-                said.write_text(reason + "\n", encoding="utf-8", errors="replace")
+                note.write_text(reason + "\n", encoding="utf-8", errors="replace")
             path.rename(target)
         except FileNotFoundError:
             if not target.exists():
-                said.unlink(missing_ok=True)
+                note.unlink(missing_ok=True)
             return []
         except OSError as error:
             self._stuck.add(path)

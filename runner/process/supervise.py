@@ -99,13 +99,13 @@ def _devices(spec: TrialSpec) -> list[str]:
 
 def _on_wait(report_phase: OnPhase) -> Callable[[str], None]:
     """Tells whoever watches each time, and the log once."""
-    said = False
+    is_announced = False
 
     def on_wait(text: str) -> None:
-        nonlocal said
+        nonlocal is_announced
         report_phase(f"{WAITING}: {text}")
-        if not said:
-            said = True
+        if not is_announced:
+            is_announced = True
             _LOG.info("Waiting for the device: %s", text)
 
     return on_wait

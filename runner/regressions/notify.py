@@ -332,13 +332,13 @@ def _document(regression: Regression) -> dict[str, object]:
 def upgrade_address(judged: Regression | Comparison, **more: str) -> str:
     """The page Upgrade on the builds and runs that were judged, so that it counts what a message counts."""
     sides = {"base": judged.base, "head": judged.head}
-    asked = {
+    query = {
         **{key: side.build_ids[-1] for key, side in sides.items()},
         **{f"{key}_run": side.run_ids for key, side in sides.items() if len(side.run_ids) <= _NAMED_RUNS},
         **({"machine": judged.machine_id} if judged.machine_id else {}),
         **more,
     }
-    return f"/upgrade?{urlencode(asked, doseq=True)}"
+    return f"/upgrade?{urlencode(query, doseq=True)}"
 
 
 def send(

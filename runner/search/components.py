@@ -91,8 +91,8 @@ class Environment:
         if product is None:
             return set()
         extras = [need for needs in product.extras.values() for need in needs]
-        asked = {canonicalize_name(need.name) for need in (*product.requires, *extras)}
-        brought = {need for name in asked for need in self.needs(name)}
+        required = {canonicalize_name(need.name) for need in (*product.requires, *extras)}
+        brought = {need for name in required for need in self.needs(name)}
         roots = (self.packages.keys() - brought - _TOOLS) | (set(named) & self.packages.keys())
         return brought - {need for name in roots for need in self.needs(name)}
 

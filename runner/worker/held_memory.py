@@ -94,14 +94,14 @@ def saved_for_backward(variant: Variant, partitions: Partitions | None) -> dict[
     held = storages(variant)
     if held is None:
         return None
-    seen: dict[int, tuple[str, str | None, int]] = {}
+    storages_found: dict[int, tuple[str, str | None, int]] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in held and storage.data_ptr() not in seen and storage.nbytes():
+        if storage.data_ptr() not in held and storage.data_ptr() not in storages_found and storage.nbytes():
             text = _text(tensor)
             place = _place(_frames()) if partitions is None else partitions.take(text)
-            seen[storage.data_ptr()] = (text, place, storage.nbytes())
+            storages_found[storage.data_ptr()] = (text, place, storage.nbytes())
         return tensor
 
     built, hooks = variant.built, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
@@ -118,9 +118,9 @@ def saved_for_backward(variant: Variant, partitions: Partitions | None) -> dict[
     else:
         return None
     return {
-        "count": len(seen),
-        "size_bytes": sum(size for _, _, size in seen.values()),
-        "largest": _largest(seen.values()),
+        "count": len(storages_found),
+        "size_bytes": sum(size for _, _, size in storages_found.values()),
+        "largest": _largest(storages_found.values()),
     }
 
 

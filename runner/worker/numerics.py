@@ -392,7 +392,7 @@ def _held_to_loss(
     which compiled one is wrong, and whether all that could be told are right.
     """
     (control, subject), (first, once) = sides, results
-    told, doubted = 0, 0
+    judged, doubted = 0, 0
     for name in _derived(once, clock):
         weight = name.removeprefix(_GRADIENT_OF)
         # Both sides, and a smaller step where one is in doubt.
@@ -417,8 +417,8 @@ def _held_to_loss(
                 f"The compiled {name} is wrong: it is {100 * error:.0f} % off finite differences of its "
                 f"own loss from the same random numbers, eager's {100 * of_eager:.1f} %."
             ), False
-        told, doubted = told + 1, doubted + (error > _RIGHT_GRADIENT)
-    return None, told > doubted == 0
+        judged, doubted = judged + 1, doubted + (error > _RIGHT_GRADIENT)
+    return None, judged > doubted == 0
 
 
 def _derived(results: Leaves, clock: _Clock) -> list[str]:

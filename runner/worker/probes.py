@@ -178,11 +178,11 @@ def beside_tracing(device: Device, choice: GateChoice, tracer: Tracer, step: Ste
     """`observe_step` twice, between two blocks of gated device time: the mean of both, of either method."""
     timed = Timed(device, step, choice, SAMPLES)
     gated = [timed.block().device_ns]
-    seen = [observe_step(tracer, step) for _ in range(2)]
+    observations = [observe_step(tracer, step) for _ in range(2)]
     timed.settle()
     gated.append(timed.block().device_ns)
-    times = {"gated_ns": gated, "kernels_ns": [each["kernels_ns"] for each in seen]}
-    return seen[0] | seen[1] | {name: _mean(each) for name, each in times.items()}
+    times = {"gated_ns": gated, "kernels_ns": [each["kernels_ns"] for each in observations]}
+    return observations[0] | observations[1] | {name: _mean(each) for name, each in times.items()}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -193,12 +193,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def observe_step(tracer: Tracer, step: Step) -> dict[str, Any]:
     """What CUPTI saw of a step: time in which the device did anything, in nanoseconds, launches, streams."""
     (found,), _ = tracer.observe([step], with_times=True)
-    seen, problem = found.fullest, {"error": found.problem} if found.problem else {}
+    fullest, problem = found.fullest, {"error": found.problem} if found.problem else {}
     return problem | {
         "kernels_ns": median_ns(found.busy_ns),
-        "launches": None if seen is None else seen.launches,
-        "graph_launches": None if seen is None else seen.graph_launches,
-        "streams": None if seen is None else seen.streams,
+        "launches": None if fullest is None else fullest.launches,
+        "graph_launches": None if fullest is None else fullest.graph_launches,
+        "streams": None if fullest is None else fullest.streams,
     }
 
 

@@ -189,8 +189,8 @@ class Ranks:
             self._processes.append(process)
             self._pipes.append(os.fdopen(ours, "rb"))
             cpus = spec.cpus_of_ranks[rank - 1] if spec.cpus_of_ranks else ()
-            told = replace(spec, purpose="rank", rank=rank, meeting=meeting, cpus=cpus)
-            self._tell(rank - 1, told.line())
+            follower = replace(spec, purpose="rank", rank=rank, meeting=meeting, cpus=cpus)
+            self._tell(rank - 1, follower.line())
         # One that is gone before it comes to the meeting would be waited for until the end of the trial.
         if all(_comes(pipe) for pipe in self._pipes):
             _join(spec, 0, meeting)

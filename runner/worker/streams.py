@@ -110,9 +110,9 @@ def waited_ns(variant: Variant, device: torch.device) -> tuple[int, int]:
     waited, began = 0, time.perf_counter_ns()
     batches = iter(stream.batches())
     while True:
-        asked = time.perf_counter_ns()
+        began_ns = time.perf_counter_ns()
         batch = next(batches, None)
-        waited += time.perf_counter_ns() - asked
+        waited += time.perf_counter_ns() - began_ns
         if batch is None:
             break
         variant.one_batch(batch)

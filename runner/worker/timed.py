@@ -242,24 +242,24 @@ def _keep_times(progress: Progress, timers: Timers, sides: Sides, built: Built) 
     and may fail. Returns which are the latency, and the launches of CUDA graphs in a step of `own`.
     """
     headline = headline_of(progress.device.type, built.task, built.headline)
-    kept = [side.timer.results(side.times) for side in sides.in_order]
-    launches = _note_times(progress, sides, kept, headline)
+    results = [side.timer.results(side.times) for side in sides.in_order]
+    launches = _note_times(progress, sides, results, headline)
     if progress.device.type != "cpu":
         with grad_context(built):
             _count_energy(progress, sides.own)
             progress.enter("tracing")
-            timed = zip(sides.in_order, kept, strict=True)
+            timed = zip(sides.in_order, results, strict=True)
             traced = timers.trace([(side.timer, side.step_apart(), each) for side, each in timed])
             launches = _note_times(progress, sides, traced, headline)
     return headline, launches
 
 
-def _note_times(progress: Progress, sides: Sides, kept: list[Kept], headline: str) -> int | None:
+def _note_times(progress: Progress, sides: Sides, results: list[Kept], headline: str) -> int | None:
     """Put them into the sides and the record. Returns the launches of CUDA graphs."""
     timing: dict[str, Any] = {"headline": headline, "control": None}
     timing["flush_l2"] = None if progress.device.type == "cpu" else progress.spec.sampling.flush_l2
     launches: dict[str, int | None] = {}
-    for side, (times, facts) in zip(sides.in_order, kept, strict=True):
+    for side, (times, facts) in zip(sides.in_order, results, strict=True):
         side.times, timing[side.name] = times, dict(facts)
         launches[side.name] = timing[side.name].pop("graph_launches", None)
         prefix = "" if side is sides.own else "control_"

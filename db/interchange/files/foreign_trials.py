@@ -389,22 +389,22 @@ def _named_latency(result: ForeignResult, options: ImportOptions) -> dict[str, A
 
 
 def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
-    told = _told(options)
+    stated = _told(options)
     known: dict[str, Any] = {}
-    called, asked = options.folder_date, options.measured_at
+    called, wanted = options.folder_date, options.measured_at
     # Of that very day the option says more than the folder's name.
-    on_that_day = called and asked and asked.astimezone(UTC).date() == called.date()
+    on_that_day = called and wanted and wanted.astimezone(UTC).date() == called.date()
     if called and not on_that_day and _own_moment(result) is None:
         known["measured_at"] = called
         options.note(f"{result.place.file}: is of {called:%Y-%m-%d}, as it or its folder is called.")
     for origin in (result.named, result.stated, {"strategy": result.strategy}):
         known |= {key: value for key, value in origin.items() if value is not None}
-    for key in sorted(told.keys() & known.keys() - {"torch_variant"}):
-        if _spelled(key, told[key]) != _spelled(key, known[key]):
+    for key in sorted(stated.keys() & known.keys() - {"torch_variant"}):
+        if _spelled(key, stated[key]) != _spelled(key, known[key]):
             says = "when it was measured" if key == "measured_at" else _words(known[key])
-            options.not_used(result.place.file, says, f"--{key.replace('_', '-')} {_words(told[key])}")
+            options.not_used(result.place.file, says, f"--{key.replace('_', '-')} {_words(stated[key])}")
     facts = {
-        key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None
+        key: value for key, value in (*result.assumed.items(), *stated.items()) if value is not None
     } | known
     if options.packages:
         libraries = known.get("packages") or {}
@@ -413,7 +413,7 @@ def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
                 says = f"{name} {libraries[name]}"
                 options.not_used(result.place.file, says, f"--package {name}={version}")
         facts["packages"] = {**options.packages, **libraries}
-    if told.get("device", facts.get("device")) != facts.get("device") and "device_name" not in known:
+    if stated.get("device", facts.get("device")) != facts.get("device") and "device_name" not in known:
         # The name that was told is that of another device, and this one's nobody tells.
         facts["device_name"] = UNKNOWN
     _require_fitting(result, facts)

@@ -92,13 +92,13 @@ class ImportOptions:
         if sentence not in self.notes and len(self.notes) < MOST_NOTES:
             self.notes.append(sentence)
 
-    def not_used(self, file: str, says: str, told: str) -> None:
+    def not_used(self, file: str, says: str, option: str) -> None:
         """Say that the option `told` changes nothing of what `file` says itself."""
-        self.note(f"{file}: says {one_line(says)}; {one_line(told)} is not used for it.")
+        self.note(f"{file}: says {one_line(says)}; {one_line(option)} is not used for it.")
 
-    def renamed(self, file: str, called: str, told: str) -> None:
+    def renamed(self, file: str, called: str, option: str) -> None:
         """Say that a name of `file` gives way to the option `told`: a name is no fact."""
-        self.note(f"{file}: calls it {one_line(called)}; {one_line(told)} names it.")
+        self.note(f"{file}: calls it {one_line(called)}; {one_line(option)} names it.")
 
     def told(self) -> tuple[str, ...]:
         """The options that were given, as the command line calls them."""
@@ -108,8 +108,8 @@ class ImportOptions:
 
     def none_used(self, file: str) -> None:
         """Say that `file` needs no option, where one was given."""
-        if told := self.told():
-            self.note(f"{file}: says everything itself; not used for it: {', '.join(told)}.")
+        if options := self.told():
+            self.note(f"{file}: says everything itself; not used for it: {', '.join(options)}.")
 
 
 def past(at: datetime) -> datetime:

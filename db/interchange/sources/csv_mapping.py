@@ -119,10 +119,10 @@ def _require_unit(file: InputFile, field: str, column: str) -> None:
             )
 
 
-def no_column(file: InputFile, header: Sequence[str], column: str, told: str = "") -> RecordError:
+def no_column(file: InputFile, header: Sequence[str], column: str, chosen_by: str = "") -> RecordError:
     """The error of a column that the file lacks; `told` follows the sentence."""
     return RecordError(
-        f"{file.shown}, line 1: {one_line(column)}: is no column of this file{told}.",
+        f"{file.shown}, line 1: {one_line(column)}: is no column of this file{chosen_by}.",
         f"Its columns are {one_line(', '.join(header), 500)}.",
     )
 

@@ -92,12 +92,12 @@ def read_trtexec(file: InputFile, options: ImportOptions) -> Iterator[ForeignRes
         times[samples.index(None)].fail("latencyMs", "is missing")
     if not known:
         raise Place(file.shown).error("the document", "has no inference")
-    kept = {"GPU compute time (ms)": median(compute)} if compute else {}
+    figures = {"GPU compute time (ms)": median(compute)} if compute else {}
     result = _timed(
         Fields(Place(file.shown), {}),
         named(None, file, options),
         engine("tensorrt"),
-        Summary(latency_ns=round(median(known)), n=len(known), metrics=kept),
+        Summary(latency_ns=round(median(known)), n=len(known), metrics=figures),
         {"latencyMs": known},
         stated={"device": "cuda"},
         assumed={"task": Task.INFERENCE},
@@ -131,8 +131,8 @@ def read_kernelbench(file: InputFile, _: ImportOptions) -> Iterator[ForeignResul
         latency_ns = times.duration_ns("mean", NS_PER_MS)
         if latency_ns is None:
             times.fail("mean", "is missing")
-        kept = times.figures(("std", "min", "max"))
-        summary = Summary(latency_ns=latency_ns, n=times.count("num_trials"), metrics=kept)
+        figures = times.figures(("std", "min", "max"))
+        summary = Summary(latency_ns=latency_ns, n=times.count("num_trials"), metrics=figures)
         yield _timed(times, name, strategy, summary, dict(times.data), stated=_facts_of_baseline(times))
 
 
@@ -195,7 +195,7 @@ def _state(benchmark: str, state: Fields, device_name: str | None) -> ForeignRes
         else:
             words.append(f"{name}={axis.data.get('value')}")
     samples = values.get("nv/cold/sample_size")
-    kept = {tag: values[tag].number("value") for tag in _KEPT if tag in values}
+    tagged = {tag: values[tag].number("value") for tag in _KEPT if tag in values}
     return _timed(
         state,
         f"{benchmark}[{', '.join(words)}]" if words else benchmark,
@@ -203,7 +203,7 @@ def _state(benchmark: str, state: Fields, device_name: str | None) -> ForeignRes
         Summary(
             latency_ns=values[tag].duration_ns("value", NS_PER_S),
             n=samples.count("value") if samples else None,
-            metrics={tag: figure for tag, figure in kept.items() if figure is not None},
+            metrics={tag: figure for tag, figure in tagged.items() if figure is not None},
         ),
         {tag: value.data for tag, value in values.items()} | {"axes": [*words, sizes]},
         stated={"device": "cuda", "device_name": device_name},
@@ -308,8 +308,8 @@ def read_bencher(file: InputFile, options: ImportOptions) -> Iterator[ForeignRes
             latency_ns = measures.whole("latency", latency) or 1
         elif rate is not None and rate > 0:
             latency_ns = measures.whole("throughput", NS_PER_S / rate) or 1
-        kept = {measure: figure for measure, figure in known.items() if measure != "latency"}
-        summary = Summary(latency_ns=latency_ns, throughput_per_s=rate, metrics=kept)
+        others = {measure: figure for measure, figure in known.items() if measure != "latency"}
+        summary = Summary(latency_ns=latency_ns, throughput_per_s=rate, metrics=others)
         yield _timed(
             measures, *_benchmark(name, measures, options), summary, {"name": name, "measures": known}
         )

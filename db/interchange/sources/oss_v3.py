@@ -285,9 +285,9 @@ def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
         # The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside.
         output = PurePosixPath(str(info.data.get("output")))
         compiler = dynamo_csv.file_name_facts(output.name).get("compiler")
-    told = None if benchmark.text("name") in _OF_PYTORCH else told_strategy(word, fields.place, options)
-    if told is not None and (told.kind is not StrategyKind.COMPILE or known_strategy(word) is None):
-        return told
+    chosen = None if benchmark.text("name") in _OF_PYTORCH else told_strategy(word, fields.place, options)
+    if chosen is not None and (chosen.kind is not StrategyKind.COMPILE or known_strategy(word) is None):
+        return chosen
     strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)
     return strategy.model_copy(update=facts)
 

@@ -113,13 +113,13 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str | None, Any
     if options.strategy is not None:
         return None, None
     here = {**fields.part("extra_info").data, **fields.part("params").data}
-    said, meant = f"no {', '.join(keys)}", ""
+    problem, meant = f"no {', '.join(keys)}", ""
     if (unknown := next((key for key in keys if key in here), None)) is not None:
         word = one_line(_word(here[unknown]), 60)
-        said, meant = f"{unknown} is {word}", f'Say what it means: --map "{word}=default". '
+        problem, meant = f"{unknown} is {word}", f'Say what it means: --map "{word}=default". '
     name = one_line(fields.text("name", 1000) or fields.path)
     raise _UnpairedError(
-        f"{fields.place}: {fields.path}: {name}: nothing names eager or compiled ({said}).",
+        f"{fields.place}: {fields.path}: {name}: nothing names eager or compiled ({problem}).",
         f"{meant}Name the parameter or extra_info entry with --pair-key, or --strategy for all without one.",
     )
 

@@ -63,8 +63,8 @@ def served(
             latency_ns = fields.whole(of_request, figures[of_request] * NS_PER_MS)
     elif rate is not None and rate > 0 and not fixed_rate:
         latency_ns = fields.whole("output_throughput", NS_PER_S / rate)
-    kept = {name: figure for name, figure in figures.items() if name not in impossible}
-    return Summary(latency_ns=latency_ns or None, throughput_per_s=rate, metrics=kept)
+    possible = {name: figure for name, figure in figures.items() if name not in impossible}
+    return Summary(latency_ns=latency_ns or None, throughput_per_s=rate, metrics=possible)
 
 
 def _impossible(figures: Mapping[str, float]) -> set[str]:
@@ -89,11 +89,11 @@ def rate_of(fields: Fields) -> float | str | None:
 
 def load_words(rate: float | str | None, at_once: float | None) -> str:
     """By which load a server's results differ: its rate, and how many requests at once."""
-    said = (
+    words = (
         f"rate {rate:g}/s" if isinstance(rate, float) else _RATES_IN_WORDS.get(rate or "", ""),
         f"{at_once:g} at once" if at_once and at_once > 0 else "",
     )
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, words))
 
 
 def _at_once(mean: float) -> float:
@@ -158,17 +158,17 @@ _LENGTHS = {
 def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """The one result of a file, of a cancelled run no figure. Raises RecordError naming file and field."""
     document = json_document(file)
-    told: _Arguments = dict(reversed(list(_arguments(document.part("input_config").data))))
-    rate = _number(document, told, "request_rate", "rate")
-    at_once = _number(document, told, "concurrency", "session_concurrency")
+    arguments: _Arguments = dict(reversed(list(_arguments(document.part("input_config").data))))
+    rate = _number(document, arguments, "request_rate", "rate")
+    at_once = _number(document, arguments, "concurrency", "session_concurrency")
     # The first releases of aiperf had them in a part of their own.
     metrics = document.part("records") if isinstance(document.data.get("records"), dict) else document
     figures = dict(_statistics(metrics))
     if rate:
         figures["request_rate"] = rate
-    model = next((told[key] for key in ("model", "model_names", "models") if key in told), None)
+    model = next((arguments[key] for key in ("model", "model_names", "models") if key in arguments), None)
     means = {
-        size: _number(document, told, *keys) or metrics.part(metric).number("avg")
+        size: _number(document, arguments, *keys) or metrics.part(metric).number("avg")
         for size, (keys, metric) in _LENGTHS.items()
     }
     result = _result(
@@ -227,8 +227,8 @@ def _is_warm_up(key: str, phase: Mapping[str, Any]) -> bool:
 
 def _number(document: Fields, arguments: _Arguments, *keys: str) -> float | None:
     """The first number above 0 under one of `keys`; None without any. Raises RecordError for a text."""
-    told = Fields(document.place, arguments, "input_config")
-    return next((number for key in keys if (number := told.number(key)) and number > 0), None)
+    fields = Fields(document.place, arguments, "input_config")
+    return next((number for key in keys if (number := fields.number(key)) and number > 0), None)
 
 
 # trtllm-bench: a report of one load.

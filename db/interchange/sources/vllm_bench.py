@@ -92,9 +92,9 @@ def _failed_run(document: Fields, file: InputFile, options: ImportOptions) -> Fo
             "Import the runs that succeeded.",
         )
     result = _result(next(json_documents(beside, unlimited=UNLIMITED)), beside, options)
-    said = f"{document.data['error_type']}: {document.data.get('error')}"
+    error = f"{document.data['error_type']}: {document.data.get('error')}"
     result.place, result.raw, result.parts = document.place, dict(document.data), {}
-    result.failure = failed(document.storable("error", one_line(" ".join(said.split()), 500), 1_000))
+    result.failure = failed(document.storable("error", one_line(" ".join(error.split()), 500), 1_000))
     return result
 
 
@@ -122,9 +122,9 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     arguments = Fields(document.place, {**document.data, **swept}, document.path)
     # A server's result has the times of all its requests too.
     seconds = [] if "request_throughput" in document.data else _seconds(document)
-    told = [key for key in document.data if key not in _WORDS and key.replace("-", "_") in swept]
+    swept_keys = [key for key in document.data if key not in _WORDS and key.replace("-", "_") in swept]
     # Some releases wrote "request_goodput:".
-    figures = stated(document, ("run_number", *told))
+    figures = stated(document, ("run_number", *swept_keys))
     values = {key.rstrip(":"): [value] for key, value in figures.items()}
     if seconds:
         values = {"latency": seconds}
@@ -192,8 +192,8 @@ def _unanswered(document: Fields, values: Mapping[str, object]) -> Failure | Non
     """The failure of a server that completed no request; every figure of it is 0."""
     if kind_of(values) != "serve" or document.count("completed") != 0:
         return None
-    asked = document.count("num_prompts")
-    none = f"None of {plural(asked, 'request')}" if asked else "No request"
+    prompts = document.count("num_prompts")
+    none = f"None of {plural(prompts, 'request')}" if prompts else "No request"
     return failed(f"{none} was completed.")
 
 

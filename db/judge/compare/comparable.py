@@ -161,10 +161,10 @@ def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
 def _case_key(case: _Case) -> CaseKey:
     batch, shape = case["batch_size"], case["shape"]
     texts = ("strategy_kind", "task", "dtype", "cache", "source_kind", "source_name", "timing_method")
-    said: dict[str, Any] = {name: _text_or_none(case.get(name)) for name in texts}
-    said |= {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
-    said["batch_size"] = None if pd.isna(batch) else int(batch)
-    return CaseKey(**said, shape=shape if isinstance(shape, dict) else {})
+    texts_of: dict[str, Any] = {name: _text_or_none(case.get(name)) for name in texts}
+    texts_of |= {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
+    texts_of["batch_size"] = None if pd.isna(batch) else int(batch)
+    return CaseKey(**texts_of, shape=shape if isinstance(shape, dict) else {})
 
 
 def _text_or_none(value: object) -> str | None:

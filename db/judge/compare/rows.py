@@ -290,15 +290,15 @@ def _reason(context: Context, found: Finding, cause: CauseClass | None) -> str:
     of_canary = None if canary is None else math.expm1(canary)
     if cause is CauseClass.MACHINE:
         is_interleaved = found.design is Design.INTERLEAVED
-        said = [sentences.set_aside(found.metric, change, of_canary, interleaved=is_interleaved)]
+        clauses = [sentences.set_aside(found.metric, change, of_canary, interleaved=is_interleaved)]
     else:
         eager, compiled = context.parts_of(found.metric, found.case).values()
         who = context.who(found.metric, found.case)
-        said = [sentences.moved(found.metric, change, who, eager=eager, compiled=compiled)]
-        said += [sentences.RANKED] if found.ranked else []
+        clauses = [sentences.moved(found.metric, change, who, eager=eager, compiled=compiled)]
+        clauses += [sentences.RANKED] if found.ranked else []
         if of_canary is not None and not is_the_machines(context, found):
-            said.append(sentences.falls_short(of_canary))
-    return " ".join((*said, *_clocks(context, found)))
+            clauses.append(sentences.falls_short(of_canary))
+    return " ".join((*clauses, *_clocks(context, found)))
 
 
 def _not_moved(context: Context, found: Finding) -> str:  # noqa: PLR0911

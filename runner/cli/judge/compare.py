@@ -181,8 +181,8 @@ def _of_strategies(
     others = [each["machine"].iloc[-1] for each in frames if each is not mine and rank(each)[1]]
     comparison = compare_strategies(mine, base, head, policy)
     if others:
-        said = f"Of {mine['machine'].iloc[-1]}; {first_of(others, 3)} measured both too: --machine NAME."
-        comparison = comparison.model_copy(update={"said": (said,)})
+        sentence = f"Of {mine['machine'].iloc[-1]}; {first_of(others, 3)} measured both too: --machine NAME."
+        comparison = comparison.model_copy(update={"said": (sentence,)})
         comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
 

@@ -389,8 +389,8 @@ def _show_changes(
     steps = machine_steps(database, filters, policy, machine=machine)
     trials, newest = steps.trials, steps.newest_two(database)
     # What became of the cases, and the largest change or what latency did.
-    said = () if newest is None else newest.sentences[:2]
-    more = f" The newest run against the one before: {' '.join(said)}" if said else ""
+    sentences = () if newest is None else newest.sentences[:2]
+    more = f" The newest run against the one before: {' '.join(sentences)}" if sentences else ""
     if as_json:
         print_document(steps.document(more))
     else:

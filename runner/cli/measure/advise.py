@@ -151,10 +151,10 @@ def advise(
         if len(each_asked) > 1 and not _look(each_asked, *around, 60 * minutes):
             announce("Interrupted while looking at the models; the same command goes on.")
             return EXIT_INTERRUPTED
-        for place, asked in enumerate(each_asked):
+        for place, question in enumerate(each_asked):
             # What is decided early leaves its time to the others.
             left_s = max(0.0, until_s - time.monotonic()) if place else 60 * minutes
-            document = asked.advised(database, resolved, facts.torch, left_s / (len(each_asked) - place))
+            document = question.advised(database, resolved, facts.torch, left_s / (len(each_asked) - place))
             documents.append(document)
             if not json_:
                 _print(document, settings)
@@ -186,7 +186,7 @@ def _look(
     """
     plan = plan_run(
         settings,
-        workloads=[asked.definition.name for asked in each_asked],
+        workloads=[each.definition.name for each in each_asked],
         strategies=(EAGER.name,),
         trials=1,
         device=device,
@@ -202,9 +202,9 @@ def _look(
     looks = screening.looks(
         (spec.model_copy(update={"strategy": compiled}) for spec in plan.trials), interpreter
     )
-    for asked in each_asked:
-        asked.look = looks.get(asked.definition.name)
-    each_asked.sort(key=lambda asked: abs(asked.look.side) if asked.look else 0)
+    for each in each_asked:
+        each.look = looks.get(each.definition.name)
+    each_asked.sort(key=lambda each: abs(each.look.side) if each.look else 0)
     return True
 
 
@@ -386,13 +386,13 @@ def _one_more_hour(racing: Racing) -> str:
     race, price, leader = racing.race, racing.seconds(), racing.race.leader
     waiting = [name for name in race.contenders if name != EAGER.name or race.trials(name)]
     trials = int(_HOUR_S / sum(price[name] for name in waiting)) if waiting else 0
-    told, left_s = [], _HOUR_S
+    names, left_s = [], _HOUR_S
     for name in waiting:
         more = race.more_trials(name) or 0
         left_s -= more * (price[name] + (price[leader] if name != leader else 0.0))
-        told += [name] if more and left_s >= 0 else []
+        names += [name] if more and left_s >= 0 else []
     hour = f"One more hour has {plural(trials, 'trial')} of each"
-    return f"{hour}, and would tell of {', '.join(told)} if things are as measured." if told else f"{hour}."
+    return f"{hour}, and would tell of {', '.join(names)} if things are as measured." if names else f"{hour}."
 
 
 def _can_be_warm(name: str) -> bool:

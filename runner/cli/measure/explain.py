@@ -177,7 +177,7 @@ def headline(explained: Explanation) -> str:
     compiler = explained.compiler
     breaks = sum(event.count for event in compiler.graph_breaks or ())
     left = sum(explained.fallbacks.values())
-    said = [
+    parts = [
         plural(compiler.graphs or 0, "graph"),
         plural(breaks, "graph break"),
         plural(compiler.ops_captured or 0, "operation"),
@@ -185,7 +185,7 @@ def headline(explained: Explanation) -> str:
     ]
     if not compiler.graphs:
         return "Nothing compiles: the compiler takes no graph."
-    return ", ".join(said)
+    return ", ".join(parts)
 
 
 def _break_lines(explained: Explanation) -> Iterator[str]:

@@ -133,11 +133,11 @@ def _row(name: str, side: Side, per_second: float | None, item: str | None) -> t
 
 
 def _sentences(sides: dict[str, Side], strategy: str, ratios: dict[str, float | None]) -> list[str]:
-    said = []
+    sentences = []
     if ratios["batch"] is not None:
         cut = any(side.stopped for side in sides.values())
         largest = f"At each one's largest{' that was tried' if cut else ''}"
-        said.append(
+        sentences.append(
             f"{largest} {strategy} has {ratio(ratios['batch'])} the batch and "
             f"{ratio(ratios['throughput_at_own'])} the throughput of eager; at eager's largest "
             f"{ratio(ratios['throughput_at_eagers'])}."
@@ -145,10 +145,10 @@ def _sentences(sides: dict[str, Side], strategy: str, ratios: dict[str, float | 
     for name, side in sides.items():
         if side.fails:
             batch = min(side.fails)
-            said.append(f"{name} with {count(batch)}: {side.fails[batch]}")
+            sentences.append(f"{name} with {count(batch)}: {side.fails[batch]}")
         if side.stopped:
-            said.append(f"{name}: the time was up; more may fit. Give it more with --minutes.")
-    return said
+            sentences.append(f"{name}: the time was up; more may fit. Give it more with --minutes.")
+    return sentences
 
 
 MOST = 2**24

@@ -156,8 +156,8 @@ def _table(listed: list[RunRequest], waiting: Mapping[str, str]) -> Table:
         spec = request.spec
         cases = ", ".join(f"{workload} / {strategy}" for workload, strategy in spec.cases)
         what = spec.suite or cases or ", ".join(spec.workloads) or "the suite of [run]"
-        said = (request.history[-1].note if request.history else None, waiting.get(request.request_id))
-        note = "; ".join(filter(None, said))
+        notes = (request.history[-1].note if request.history else None, waiting.get(request.request_id))
+        note = "; ".join(filter(None, notes))
         cells.append(
             (
                 *(request.request_id, request.kind.value, what, moment(request.asked_at)),

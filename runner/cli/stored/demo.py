@@ -91,12 +91,12 @@ def as_a_quarter(trials: Iterable[Trial]) -> list[Trial]:
     Times of day, figures and conditions are the recorded ones; a night is a run of its own.
     """
     nights: dict[tuple[str, int], list[Trial]] = defaultdict(list)
-    seen: dict[tuple[str, str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str, str], int] = defaultdict(int)
     ordered = sorted(trials, key=lambda trial: trial.started_at)
     for trial in ordered:
         case = (trial.build.torch or "", trial.workload.name, trial.strategy.name)
-        nights[case[0], min(seen[case], _MOST_NIGHTS - 1)].append(trial)
-        seen[case] += 1
+        nights[case[0], min(counts[case], _MOST_NIGHTS - 1)].append(trial)
+        counts[case] += 1
     releases = sorted({torch for torch, _ in nights}, key=version_key)
     quarter = []
     for (torch, number), measured in nights.items():
@@ -141,8 +141,8 @@ def _file_regressions(database: Database, mornings: Mapping[str, datetime]) -> N
     at = mornings[_STEPS[0][1]]
     for each in new:
         for state, note in _SAID.items():
-            said = TriageEvent(state=state, author=_OWNER, at=at, note=note)
-            triage(database, each.regression_id, said)
+            event = TriageEvent(state=state, author=_OWNER, at=at, note=note)
+            triage(database, each.regression_id, event)
     for text, side, workload in (
         ("the exact tanh, called three times", first.head, "elementwise"),
         (_HOW_DATED, first.base, None),

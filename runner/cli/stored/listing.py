@@ -392,7 +392,7 @@ def list_(
     if subject is Subject.CASES:
         form = Form(json=json_, csv=csv, markdown=markdown)
         door = Door.RUN if preset is None else Door(preset.value)
-        asked = asked_columns(door, columns)
+        wanted = asked_columns(door, columns)
         with database_of(settings, migrate=False) as database:
             of = replace(
                 named,
@@ -401,7 +401,7 @@ def list_(
                 strategies=tuple(strategy or ()),
             )
             found = read_rows(database, of, door)
-        print_cases(found, door, asked, form)
+        print_cases(found, door, wanted, form)
         return 0
     tallies: list[str] = []
     if subject is Subject.TRIALS:

@@ -247,14 +247,14 @@ class GpuTimer:
 
     def results(self, times: Times) -> tuple[Times, dict[str, Any]]:
         """Device times of one method: gated where there are `FEWEST`, else none yet."""
-        kept = dict(times)
-        returned, unflushed = kept.pop("return_ns", []), kept.pop("unflushed_ns", [])
-        is_gated = len(kept["device_ns"]) >= FEWEST
+        arrays = dict(times)
+        returned, unflushed = arrays.pop("return_ns", []), arrays.pop("unflushed_ns", [])
+        is_gated = len(arrays["device_ns"]) >= FEWEST
         if not is_gated:
-            kept |= {"issue_ns": returned, "device_ns": []}
+            arrays |= {"issue_ns": returned, "device_ns": []}
         gate = self._choice.gate() if is_gated else None
         counted = {"samples": self._samples, "verified": self._verified, "retries": self._retries}
-        return kept, {
+        return arrays, {
             "method": "gated" if is_gated else "ungated",
             "gate": None if gate is None else {"kind": gate.kind, "steps": 1} | counted,
             # The device cannot have waited for a host that was done before it began.
@@ -263,11 +263,11 @@ class GpuTimer:
             "pipelined_steps": self._pipelined_steps,
         }
 
-    def traced(self, step: Step, kept: Kept, found: Observed, waits: int, *, by_tracing: bool) -> Kept:
+    def traced(self, step: Step, untraced: Kept, found: Observed, waits: int, *, by_tracing: bool) -> Kept:
         """`kept` with what the device itself noted, in place of gated times with `by_tracing`; a side without
         either has events without a gate, which are labelled so. `waits`: those of the tracing itself.
         """
-        times, facts = kept
+        times, facts = untraced
         fullest = found.fullest
         facts = facts | {
             "launches": None if fullest is None else fullest.launches,

@@ -35,7 +35,7 @@ class Timers:
         """
         timers = [timer for timer, _, _ in sides if isinstance(timer, GpuTimer)]
         if not timers:
-            return [kept for _, _, kept in sides]
+            return [results for _, _, results in sides]
         return traced(self._tracer, timers, [each[1] for each in sides], [each[2] for each in sides])
 
     def release(self) -> None:
@@ -45,15 +45,15 @@ class Timers:
 
 
 def traced(
-    tracer: Tracer, timers: Sequence[GpuTimer], steps: Sequence[Step], kept: Sequence[Kept]
+    tracer: Tracer, timers: Sequence[GpuTimer], steps: Sequence[Step], results: Sequence[Kept]
 ) -> list[Kept]:
     """Device times of one method for all sides of a trial, or there is no speedup on the device: where no
     gate held one of them, all are those that the device noted, with the gated ones beside them.
     """
-    needed = any(facts["method"] != "gated" for _, facts in kept)
+    needed = any(facts["method"] != "gated" for _, facts in results)
     found, waits = tracer.observe(steps, with_times=needed)
     by_tracing = needed and all(each.problem is None for each in found)
     return [
-        timer.traced(step, each, seen, waits, by_tracing=by_tracing)
-        for timer, step, each, seen in zip(timers, steps, kept, found, strict=True)
+        timer.traced(step, each, observed, waits, by_tracing=by_tracing)
+        for timer, step, each, observed in zip(timers, steps, results, found, strict=True)
     ]

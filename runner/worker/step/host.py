@@ -88,8 +88,8 @@ def step_threads(environment: Mapping[str, str] = os.environ) -> int:
     threads = min(len({siblings_of(cpu) & ALL for cpu in ALL}), max(1, len(ALL) - 1))
     for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         with contextlib.suppress(KeyError, ValueError):
-            if (asked := int(environment[name].partition(",")[0])) > 0:
-                return min(asked, threads)
+            if (count := int(environment[name].partition(",")[0])) > 0:
+                return min(count, threads)
     return threads
 
 

@@ -597,8 +597,8 @@ def _own(attributes: dict[str, Any], prefix: str) -> dict[str, Any]:
 def _writer(table: dict[str, Any], prefix: str) -> Callable[[dict[Any, Any]], None]:
     def write(values: dict[Any, Any]) -> None:
         was = {name.removeprefix(prefix): value for name, value in values.items()}
-        kept = was.keys() | _ATTRIBUTES_OF_TORCH | _SET_BY_COMPILING
-        for name in table.keys() - kept:
+        names = was.keys() | _ATTRIBUTES_OF_TORCH | _SET_BY_COMPILING
+        for name in table.keys() - names:
             del table[name]
         table.update(was)
 
