@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from compilewatch.dashboard.api.queries import Values, filters_asked
+from compilewatch.dashboard.api.queries import Values, filters_in
 from compilewatch.dashboard.api.representation import Answer, object_schema
 from compilewatch.dashboard.links.values import JsonSchema
 from compilewatch.dashboard.read.database import in_force
@@ -71,7 +71,7 @@ def _comparison(database: Database, values: Values) -> Comparison:
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
-    filters = filters_asked({**values, "machine": ()})
+    filters = filters_in({**values, "machine": ()})
     return gateway.compare(
         database,
         sides.base,
@@ -123,7 +123,7 @@ def compare_schema(_: Database) -> JsonSchema:
 def changes(database: Database, values: Values) -> Answer:
     """What changed on a machine as `compilewatch history --json`; as CSV a row for each series that moved."""
     steps = machine_steps(
-        database, filters_asked({**values, "machine": ()}), in_force().policy, machine=values["machine"]
+        database, filters_in({**values, "machine": ()}), in_force().policy, machine=values["machine"]
     )
     document = steps.document()
     rows = [
@@ -153,7 +153,7 @@ def break_even(database: Database, values: Values) -> Answer:
     """Break-even and mode choice of every workload with the newest build of each machine, or with those asked
     for, as `compilewatch break-even --json`.
     """
-    builds = of_newest_builds(database, filters_asked({**values, "strategy": ()}))
+    builds = of_newest_builds(database, filters_in({**values, "strategy": ()}))
     cases = (with_strategies(cases_of(database, each), values["strategy"]) for each in builds)
     hourly = None if values["price"] is None else Decimal(str(values["price"]))
     rows = [

@@ -233,7 +233,7 @@ def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
     of: nothing would pass for an answer.
     """
     found = dict(values)
-    require_stored(database, filters_asked({key: found.get(key, ()) for key in _NAMED}))
+    require_stored(database, filters_in({key: found.get(key, ()) for key in _NAMED}))
     if machines := values.get("machine"):
         names = machine_names(database)
         found["machine"] = _each(machines, lambda name: _machine(database, name, names))
@@ -268,7 +268,7 @@ def _side(database: Database, name: str, machine: str | None, *, alone: bool) ->
         raise NotFoundError(error.message, error.next_step) from error
 
 
-def filters_asked(values: Mapping[str, Any]) -> Filters:
+def filters_in(values: Mapping[str, Any]) -> Filters:
     """The filters among `values`; those that a route does not take leave their subject open."""
     return Filters(
         workloads=values.get("workload", ()),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from compilewatch.dashboard.api.queries import Values, filters_asked
+from compilewatch.dashboard.api.queries import Values, filters_in
 from compilewatch.dashboard.api.representation import Answer, object_schema, row_schema
 from compilewatch.dashboard.document.content import content_of
 from compilewatch.dashboard.http.errors import GoneError
@@ -90,7 +90,7 @@ def page_schema(name: str, row: JsonSchema) -> JsonSchema:
 def trials(database: Database, values: Values) -> Answer:
     """One row per trial, oldest first."""
     limit = values["limit"]
-    frame = trials_page(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
+    frame = trials_page(database, filters_in(values), after=values["cursor"], limit=limit + 1)
     return _page("trials", frame, "trial_id", limit)
 
 
@@ -101,7 +101,7 @@ def trials_schema(database: Database) -> JsonSchema:
 def cases(database: Database, values: Values) -> Answer:
     """One row per case of a build that the filters let through."""
     limit = values["limit"]
-    listed = listed_cases(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
+    listed = listed_cases(database, filters_in(values), after=values["cursor"], limit=limit + 1)
     rows = [{"case_id": case["case_id"], **case_view(case, LISTED)} for case in listed]
     return _page_of("cases", rows, ("case_id", *(each.name for each in LISTED)), "case_id", limit)
 
@@ -135,7 +135,7 @@ def trial(database: Database, values: Values) -> Answer:
 
 def series(database: Database, values: Values) -> Answer:
     """One row per series that the filters let through."""
-    frame = series_frame(database, filters_asked(values))
+    frame = series_frame(database, filters_in(values))
     return _page("series", _following(frame, "series_id", values), "series_id", values["limit"])
 
 

@@ -254,7 +254,7 @@ def _segments(row: str, start: str, phases: pd.DataFrame) -> list[dict[str, obje
     return found
 
 
-def _told(phase: Mapping[str, Any]) -> str:
+def _phase_text(phase: Mapping[str, Any]) -> str:
     return f"{phase['phase']} {seconds_text(phase['mean_ns'])}"
 
 

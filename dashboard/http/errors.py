@@ -109,14 +109,14 @@ def defect(_: Request, error: Exception) -> Response:
 
     `dashboard.server.headers` writes the reason to the log.
     """
-    return _told(sentence_of(error))
+    return _refusal(sentence_of(error))
 
 
 def defect_for_anybody(_: Request, error: Exception) -> Response:
     """As `defect`, on a route that may be open to whoever is not signed in."""
     known = sentence_of(error)
-    return _told(known and for_anybody(known))
+    return _refusal(known and for_anybody(known))
 
 
-def _told(known: CompilewatchError | None) -> Response:
+def _refusal(known: CompilewatchError | None) -> Response:
     return error_response(500, *((known.message, known.next_step) if known else DEFECT))

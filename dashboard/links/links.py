@@ -29,7 +29,7 @@ from compilewatch.dashboard.links.values import (
     quoted,
     texts_of,
 )
-from compilewatch.db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
+from compilewatch.db.columns.metrics import HISTORY_METRICS, MEASURED_METRICS, REQUESTED_METRICS
 from compilewatch.db.errors import did_you_mean, nearest
 from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.records.people import TriageState
@@ -161,13 +161,13 @@ def shows_all_builds(link: Link) -> bool:
 def verdict_metric(link: Link) -> Metric:
     """The metric that an upgrade is looked at by: that of the link where it is judged, else latency."""
     metric = Metric(link.metric)
-    return metric if metric in (*MEASURED_METRICS, *ASKED_METRICS) else Metric.LATENCY
+    return metric if metric in (*MEASURED_METRICS, *REQUESTED_METRICS) else Metric.LATENCY
 
 
-def asked_metric(link: Link) -> Metric | None:
+def requested_metric(link: Link) -> Metric | None:
     """That metric, where the verdict is reached without it."""
     metric = verdict_metric(link)
-    return metric if metric in ASKED_METRICS else None
+    return metric if metric in REQUESTED_METRICS else None
 
 
 def tab_title(page: Page, headline: str = "") -> str:

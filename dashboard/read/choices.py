@@ -92,7 +92,7 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
         if machine.last_seen_at is not None
     }
     return Choices(
-        machines=with_device | _told_apart_by_name(offered),
+        machines=with_device | _distinct_names(offered),
         machines_with_device=with_device,
         machine_names={machine.machine_id: machine.name for machine in offered.machines},
         builds=names,
@@ -110,7 +110,7 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
     )
 
 
-def _told_apart_by_name(offered: Offered) -> dict[str, str]:
+def _distinct_names(offered: Offered) -> dict[str, str]:
     """The names of the machines whose device another one has too, where no other has their name."""
     devices = Counter(machine.device_name for machine in offered.machines)
     names = Counter(machine.name for machine in offered.machines)

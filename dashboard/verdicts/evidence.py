@@ -22,7 +22,7 @@ from compilewatch.dashboard.read.versions import cached
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS, with_test
+from compilewatch.db.columns.metrics import FURTHER_METRICS, METRICS, REQUESTED_METRICS, with_test
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison, Row
@@ -42,7 +42,7 @@ _PER_TRIAL: dict[Metric, tuple[str, float, str]] = {
     Metric.PEAK_MEMORY: ("peak_bytes", 2**20, "Peak memory (MiB)"),
     **{
         metric: (METRICS[metric].column, METRICS[metric].divisor, METRICS[metric].axis_title)
-        for metric in (*FURTHER_METRICS, *with_test(ASKED_METRICS))
+        for metric in (*FURTHER_METRICS, *with_test(REQUESTED_METRICS))
     },
 }
 _TRIAL_COLUMNS = ("lane", "value", "low", "high", "strategy", "text", "samples_text", "trial_id")

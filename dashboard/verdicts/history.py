@@ -66,7 +66,7 @@ def _rows_of(filters: Filters, base: str, head: str, metric: str, asked: Metric 
         comparison = read_comparison(filters, base, head, asked=asked)
     except VerdictError:
         return {}
-    return {row.case.ids: row for row in comparison.with_asked().rows if row.metric.value == metric}
+    return {row.case.ids: row for row in comparison.with_requested().rows if row.metric.value == metric}
 
 
 def newest_points(

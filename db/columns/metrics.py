@@ -55,7 +55,7 @@ MEASURED_METRICS = tuple(metric for metric in Metric if METRICS[metric].judged)
 FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is SummaryKind.MEAN)
 """Of them those without a formula: their column of a trial, and its mean of a case."""
 FURTHER_COLUMNS = tuple(METRICS[metric].column for metric in FURTHER_METRICS)
-ASKED_METRICS = tuple(
+REQUESTED_METRICS = tuple(
     metric
     for metric in Metric
     if METRICS[metric].axis is not None
@@ -85,7 +85,7 @@ def higher_is_better(metric: Metric) -> bool:
 
 def with_test(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Those of `asked` that have a test of their own; throughput follows from latency."""
-    return tuple(each for each in metrics if each in ASKED_METRICS and each is not Metric.THROUGHPUT)
+    return tuple(each for each in metrics if each in REQUESTED_METRICS and each is not Metric.THROUGHPUT)
 
 
 POINT_COLUMNS: dict[str, str] = {

@@ -216,7 +216,7 @@ def _answers(request: dict[str, Any], stream: BinaryIO) -> Iterator[bytes]:
         yield from _encoded(recognised, options, more_time)
         yield _event("end", {"unused": unused(recognised, options), "notes": options.notes})
     except CompilewatchError as error:
-        yield _event("error", _told(error, recognised, options))
+        yield _event("error", _refusal_event(error, recognised, options))
     except MemoryError:
         recognised.clear()
         options.notes.clear()
@@ -224,7 +224,7 @@ def _answers(request: dict[str, Any], stream: BinaryIO) -> Iterator[bytes]:
     except Exception as error:  # noqa: BLE001 - a reader's defect is one sentence, and other files come in
         why = one_line(f"{type(error).__name__}: {error}")
         refusal = RecordError(f"{one_line(path)}: cannot be read ({why}).", "Check that the file is whole.")
-        yield _event("error", _told(refusal, [], options))
+        yield _event("error", _refusal_event(refusal, [], options))
 
 
 def _encoded(
@@ -254,7 +254,9 @@ def _more_time(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def _told(error: CompilewatchError, recognised: Recognised, options: ImportOptions) -> dict[str, Any]:
+def _refusal_event(
+    error: CompilewatchError, recognised: Recognised, options: ImportOptions
+) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "kind": type(error).__name__,
         "message": error.message,

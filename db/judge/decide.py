@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy
 
-from compilewatch.db.columns.metrics import ASKED_METRICS, higher_is_better
+from compilewatch.db.columns.metrics import REQUESTED_METRICS, higher_is_better
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.significance import (
     TTest,
@@ -200,8 +200,8 @@ def decide(
     same = (enough & ~large & within) | identical
     more, unseen = _more_trials(evidence, policy, floor_cv, planned=planned)
     decided = real | same
-    told_alone = evidence.rate / (families * max(1, int(np.count_nonzero(enough))))
-    visible = np.maximum(_visible(test, told_alone, minimum_effect), obvious)
+    level_alone = evidence.rate / (families * max(1, int(np.count_nonzero(enough))))
+    visible = np.maximum(_visible(test, level_alone, minimum_effect), obvious)
     slowdown = -test.difference if more_is_better else test.difference
     return Decision(
         q_value=q_value,
@@ -342,7 +342,7 @@ RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
 TIMES = (
     *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
     *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
-    *ASKED_METRICS,
+    *REQUESTED_METRICS,
 )
 """What a machine can change."""
 
@@ -674,8 +674,8 @@ def group_of(rows: Sequence[Row], metric: Metric) -> str:
         return "undecided"
     if is_set_aside(row):
         return "set_aside"
-    nothing_said = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
-    return counts_as(row) or ("undecided" if row.verdict in nothing_said else "unchanged")
+    undecided = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+    return counts_as(row) or ("undecided" if row.verdict in undecided else "unchanged")
 
 
 GROUPS = ("slower", "failing", "faster", "set_aside", "undecided", "unchanged")

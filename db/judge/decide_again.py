@@ -105,8 +105,8 @@ def is_within_accepted(rows: Sequence[Row], accepted: Sequence[Row]) -> bool:
     """
     by_metric = {row.metric: row for row in accepted}
     counted = [row for row in rows if counts_as_regression(row)]
-    is_seen = bool(counted) and counted[0].metric in by_metric
-    return is_seen and all(
+    is_accepted = bool(counted) and counted[0].metric in by_metric
+    return is_accepted and all(
         _is_within(row, by_metric[row.metric]) for row in counted if row.metric in by_metric
     )
 

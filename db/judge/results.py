@@ -260,7 +260,7 @@ class Comparison(Result):
     policy: Policy
     asked: tuple[Row, ...] = ()
 
-    def with_asked(self) -> Comparison:
+    def with_requested(self) -> Comparison:
         """With the rows of further metrics among its rows: for tables of them, not for what counts rows."""
         return self.model_copy(update={"rows": (*self.rows, *self.asked)})
 

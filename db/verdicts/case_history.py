@@ -117,7 +117,7 @@ def _newest_step(points: DataFrame, compare: Compare, case: tuple[str, str], met
         comparison = compare(*(Selection(name=run, run_ids=(run,)) for run in runs))
     except VerdictError:
         return None
-    rows = comparison.with_asked().rows
+    rows = comparison.with_requested().rows
     return next((row for row in rows if row.case.ids == case and row.metric is metric), None)
 
 

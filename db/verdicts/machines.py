@@ -28,7 +28,7 @@ from compilewatch.db.verdicts.case_view import CELLS, Case, Cell, quotient
 
 _MILLION = 1_000_000
 _NS_PER_S = 1_000_000_000
-_SEEN_TO = ("threads", *COMPONENTS)
+_DIFFERENCES = ("threads", *COMPONENTS)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _unmatched(rows: Iterable[Case]) -> dict[str, tuple[str, str]]:
 
 
 def _conditions(case: Case) -> dict[str, Any]:
-    return {**{name: plain(case[name]) for name in _SEEN_TO}, **plain_settings(case["settings"])}
+    return {**{name: plain(case[name]) for name in _DIFFERENCES}, **plain_settings(case["settings"])}
 
 
 def sentences(found: SideBySide) -> list[str]:

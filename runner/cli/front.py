@@ -36,8 +36,8 @@ class Silence:
     """Says on standard error that `command` is at work whenever neither stream got a word for a while."""
 
     def __init__(self, command: str) -> None:
-        self._command, self._limit_s, self._has_said = command, FIRST_S, False
-        self._began = self._said = time.monotonic()
+        self._command, self._limit_s, self._has_written = command, FIRST_S, False
+        self._began = self._last_line_at = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="silence", daemon=True)
         self._streams = ExitStack()
@@ -54,13 +54,13 @@ class Silence:
         self._streams.close()
 
     def _heard(self) -> None:
-        self._said, self._limit_s, self._has_said = time.monotonic(), LONGEST_S, True
+        self._last_line_at, self._limit_s, self._has_written = time.monotonic(), LONGEST_S, True
 
     def _watch(self) -> None:
-        while not self._over.wait(max(0.05, self._said + self._limit_s - time.monotonic())):
+        while not self._over.wait(max(0.05, self._last_line_at + self._limit_s - time.monotonic())):
             now = time.monotonic()
-            if now - self._said >= self._limit_s:
-                passed = f"{now - self._began:.0f} s so far" if self._has_said else "begins"
+            if now - self._last_line_at >= self._limit_s:
+                passed = f"{now - self._began:.0f} s so far" if self._has_written else "begins"
                 print(f"compilewatch {self._command}: {passed}", file=sys.stderr, flush=True)
 
 

@@ -31,7 +31,7 @@ _POLL_S = 0.2
 _MOST_BYTES = 4096
 _LONGEST_S = 1e8
 _HIGHEST_PID = 2**22
-SAID_EVERY_S = 3.0
+REPEATED_EVERY_S = 3.0
 """How often whoever waits is told who is in the way."""
 
 
@@ -227,7 +227,7 @@ def device_lock(
         except OSError as error:
             raise _refusal(directory, f"{name}: {error.strerror}") from error
         try:
-            began, said_at = time.monotonic(), -math.inf
+            began, announced_at = time.monotonic(), -math.inf
             while not (queue.is_my_turn() and _try_lock(descriptor)):
                 now = time.monotonic()
                 holder = _holder(descriptor)
@@ -237,9 +237,9 @@ def device_lock(
                         f"{device_id} is taken: {who}.",
                         "Wait for it to end (`run --wait 10m`), or measure on another device.",
                     )
-                if now - said_at >= SAID_EVERY_S:
+                if now - announced_at >= REPEATED_EVERY_S:
                     on_wait(who)
-                    said_at = now
+                    announced_at = now
                 time.sleep(_POLL_S)
         finally:
             queue.leave()
@@ -321,13 +321,13 @@ def wait_until_idle(
 
     A trial is measured in any case, and its record says how many others there were (`device_state`).
     """
-    began, said_at = time.monotonic(), -SAID_EVERY_S
+    began, announced_at = time.monotonic(), -REPEATED_EVERY_S
     while pids := others(device):
         now = time.monotonic() - began
         if should_stop() or now >= wait_s:
             return False
-        if now - said_at >= SAID_EVERY_S:
+        if now - announced_at >= REPEATED_EVERY_S:
             on_wait(f"{described(pids)} computes on {device}")
-            said_at = now
+            announced_at = now
         time.sleep(min(_IDLE_POLL_S, max(0.0, wait_s - now)))
     return True

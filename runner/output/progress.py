@@ -57,7 +57,7 @@ class UnderWay:
 
     def __init__(self, what: str, *, silent_s: float = _SILENT_S) -> None:
         self._what, self._silent_s = what, silent_s
-        self._began = self._said = time.monotonic()
+        self._began = self._last_line_at = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="under way", daemon=True)
 
@@ -77,12 +77,12 @@ class UnderWay:
     def say(self, line: str) -> None:
         """Print `line`, which counts as not being silent."""
         print(line, file=sys.stderr, flush=True)
-        self._said = time.monotonic()
+        self._last_line_at = time.monotonic()
 
     def _watch(self) -> None:
-        while not self._over.wait(max(0.05, self._said + self._silent_s - time.monotonic())):
+        while not self._over.wait(max(0.05, self._last_line_at + self._silent_s - time.monotonic())):
             now = time.monotonic()
-            if now - self._said >= self._silent_s:
+            if now - self._last_line_at >= self._silent_s:
                 self.say(f"{self._what}, {duration((now - self._began) * 1e9)} so far")
 
 

@@ -35,7 +35,7 @@ from compilewatch.runner.worker.step.messages import (
     SLOWED,
     Energy,
     Facts,
-    Kept,
+    Partial,
     Pause,
     Phase,
     Record,
@@ -54,7 +54,7 @@ class Listening:
     phase: str | None = None
     facts: Facts | None = None
     records: list[Record] = field(default_factory=list)
-    kept: Record | None = None
+    partial: Record | None = None
     """What the record had when it was last heard of."""
     garbage: str | None = None
 
@@ -84,8 +84,8 @@ class Listening:
                 return b"\n"
             case Energy():
                 self.garbage = self.garbage or "The worker counted no whole number of steps"
-            case Kept():
-                self.kept = read(Record, message.record)
+            case Partial():
+                self.partial = read(Record, message.record)
             case Record():
                 self.records.append(message)
         return None
@@ -196,9 +196,9 @@ def assemble(
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             problem = f"The record is not one: {type(error).__name__}: {error}"
     failure = failure_of(Ending(outcome, listening.phase, spec.timeout_s, oom_killed, problem))
-    if listening.kept is not None and problem is None:
+    if listening.partial is not None and problem is None:
         with contextlib.suppress(ValidationError, AttributeError, KeyError, TypeError, ValueError):
-            return _measured(base, listening.kept, outcome, listening, untracked, ended=failure)
+            return _measured(base, listening.partial, outcome, listening, untracked, ended=failure)
     return Trial(**base, status=Status.FAILED, failure=failure)
 
 

@@ -288,7 +288,7 @@ def sides_by_code(
     return Sides(
         Selection(name=f"commit={_short(found.commit)}", run_ids=(found.run_id,)),
         head.run.model_copy(update={"name": f"commit={name}"}),
-        tuple(_said(start, found, commit)),
+        tuple(_remarks(start, found, commit)),
         change=_change(tree, environment) if is_here and not start.is_default else None,
         pull_request_commit=_people_know(tree, commit, environment) if is_here and tree == project else None,
     )
@@ -367,7 +367,7 @@ def _nearest_run(database: Database, start: _Start, run_id: str) -> CommitRun | 
     return next(iter(again), None)
 
 
-def _said(start: _Start, found: CommitRun, head: str) -> Iterator[str]:
+def _remarks(start: _Start, found: CommitRun, head: str) -> Iterator[str]:
     if found.commit in (start.wanted, start.again) or start.wanted is None:
         return
     order = (*start.ancestors, *start.further)

@@ -427,8 +427,8 @@ class Racing:
         warm = cases[choice][0], cases[choice][1] + WARM
         has_warm = choice != EAGER.name and WARM not in choice and not self._measured[warm]
         price = self.seconds()
-        kept_s = price[choice] if has_warm else 0.0
-        name = self.race.next_up(price, remaining_s - kept_s)
+        final_s = price[choice] if has_warm else 0.0
+        name = self.race.next_up(price, remaining_s - final_s)
         return cases[name] if name is not None else warm if has_warm else None
 
     def _note(self, trial: Mapping[str, Any]) -> None:

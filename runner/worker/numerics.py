@@ -377,10 +377,10 @@ def _repeated(
     content: dict[str, Any] = {"status": _RANDOM} | ({"not_compared": [left_out]} if left_out else {})
     # A backward pass may draw another mask than its forward pass did, from one seed every time.
     if built.task == TRAINING and built.stream is None:
-        wrong, has_told = _held_to_loss((first, once), (control, subject), seed, clock)
+        wrong, is_judged = _held_to_loss((first, once), (control, subject), seed, clock)
         if wrong is not None:
             return {"status": "fail", "reference": _DIFFERENCES}, wrong
-        if has_told:
+        if is_judged:
             content |= {"reference": _DIFFERENCES, "not_compared": [_PLURALS["loss"]]}
     return content, None
 

@@ -23,7 +23,7 @@ from compilewatch.runner.worker.timed import time_sides
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 
 SETTLING_CALLS = 3
-_ASKED_NS = 30_000_000_000
+_RETRIED_NS = 30_000_000_000
 
 
 class Session:
@@ -77,7 +77,7 @@ class Session:
         long as both sides were. Raises WorkloadError where it does.
         """
         progress = self._progress
-        spec, tried_ns = progress.spec, min(_ASKED_NS, 2 * progress.since_ns("warmup"))
+        spec, tried_ns = progress.spec, min(_RETRIED_NS, 2 * progress.since_ns("warmup"))
         is_crash = kind_of(error, progress.channel.phase, ours=is_ours(error)) == "crash"
         if not is_crash or spec.workload.ranks is not None or not progress.deadline.leaves(tried_ns):
             return

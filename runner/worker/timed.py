@@ -33,7 +33,7 @@ from compilewatch.runner.worker.timing.sampling import (
     until_steady,
     warm_up,
 )
-from compilewatch.runner.worker.timing.timer import Kept, headline_of
+from compilewatch.runner.worker.timing.timer import SideTimes, headline_of
 from compilewatch.runner.workloads.built import Built
 
 WINDOW_NS = 1_000_000_000
@@ -254,7 +254,7 @@ def _keep_times(progress: Progress, timers: Timers, sides: Sides, built: Built) 
     return headline, launches
 
 
-def _note_times(progress: Progress, sides: Sides, results: list[Kept], headline: str) -> int | None:
+def _note_times(progress: Progress, sides: Sides, results: list[SideTimes], headline: str) -> int | None:
     """Put them into the sides and the record. Returns the launches of CUDA graphs."""
     timing: dict[str, Any] = {"headline": headline, "control": None}
     timing["flush_l2"] = None if progress.device.type == "cpu" else progress.spec.sampling.flush_l2

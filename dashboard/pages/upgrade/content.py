@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compilewatch.dashboard.links import links
-from compilewatch.dashboard.links.links import Link, Page, asked_metric, verdict_metric
+from compilewatch.dashboard.links.links import Link, Page, requested_metric, verdict_metric
 from compilewatch.dashboard.pages.upgrade import charts
 from compilewatch.dashboard.pages.upgrade.changes import (
     change_parts,
@@ -38,7 +38,7 @@ from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.dashboard.verdicts.tables import SIDES, TRIALS
 from compilewatch.db import units
 from compilewatch.db.cause.compiler_change import SourceChange
-from compilewatch.db.columns.metrics import ASKED_METRICS, MEASURED_METRICS, METRICS
+from compilewatch.db.columns.metrics import MEASURED_METRICS, METRICS, REQUESTED_METRICS
 from compilewatch.db.judge.decide import GROUPS
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.sentences import moved_in
@@ -92,7 +92,7 @@ def page(link: Link) -> PageContent:
 @cached
 def _comparison(link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
-    comparison = read_pair(link, asked=asked_metric(link))
+    comparison = read_pair(link, asked=requested_metric(link))
     labels = labels_of(read_workloads(filters_of(link)))
     recorded = inbox.chosen(read_regressions(), inbox_link(link))
     floors, why = floors_of(comparison.machine_id), read_explanations(comparison)
@@ -107,7 +107,7 @@ def inbox_link(link: Link) -> Link:
 def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, beside: Beside) -> PageContent:
     """A comparison on the metric of `link`. `labels`: workload id -> label."""
     metric = verdict_metric(link)
-    forest, cases = change_parts(comparison.with_asked(), metric, labels, link, beside.floors)
+    forest, cases = change_parts(comparison.with_requested(), metric, labels, link, beside.floors)
     return PageContent(
         (
             *headline_parts(comparison, beside.recorded, metric),
@@ -143,7 +143,7 @@ def metric_words(link: Link) -> dict[str, str]:
     tally = comparison.tally_of(verdict_metric(link))
     return {
         metric.value: METRICS[metric].name + (f": {moved}" if (moved := moved_in(tally, metric)) else "")
-        for metric in (*MEASURED_METRICS, *ASKED_METRICS)
+        for metric in (*MEASURED_METRICS, *REQUESTED_METRICS)
     }
 
 
@@ -153,7 +153,7 @@ def groups_of(link: Link) -> tuple[dict[str, str], tuple[str, ...]]:
     Raises VerdictError.
     """
     comparison, labels, _ = _comparison(link)
-    metric, comparison = verdict_metric(link), comparison.with_asked()
+    metric, comparison = verdict_metric(link), comparison.with_requested()
     counted = Counter(comparison.groups(metric).values())
     words = {
         group: f"{units.capitalized(charts.group_word(group, metric))} {units.count(counted[group])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compilewatch.dashboard.links.links import Link, asked_metric, verdict_metric
+from compilewatch.dashboard.links.links import Link, requested_metric, verdict_metric
 from compilewatch.dashboard.parts import parts, verdict_words
 from compilewatch.dashboard.parts.parts import Empty, Part
 from compilewatch.dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
@@ -42,7 +42,7 @@ def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> t
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
     sides = (comparison.base, comparison.head)
     case_rows = tuple(row for row in comparison.rows if row.case == case)
-    asked = read_pair(link, asked=asked_metric(link)).with_asked()
+    asked = read_pair(link, asked=requested_metric(link)).with_requested()
     builds = replace(filters_of(link), builds=(str(link.base), str(link.head)))
     return (
         *parts.notes(read_explanation(comparison.machine_id, sides, case_rows)),

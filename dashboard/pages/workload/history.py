@@ -17,7 +17,7 @@ from compilewatch.dashboard.charts import (
     trends,
 )
 from compilewatch.dashboard.charts.style import ChartContent
-from compilewatch.dashboard.links.links import Link, asked_metric
+from compilewatch.dashboard.links.links import Link, requested_metric
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from compilewatch.dashboard.parts.column_units import unit_of
@@ -247,7 +247,7 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, ol
         return ChartContent(none, notes=[said or "It was not measured under these filters."])
     turns = read_turns(of_workload(filters_of(link), focus)) if over_time else frozenset()
     whole = filters_of(replace(link, build=None))
-    judged, asked = points[trend_rows.judgeable(points, metric)], asked_metric(link)
+    judged, asked = points[trend_rows.judgeable(points, metric)], requested_metric(link)
     verdicts = {} if over_time else each_to_the_next(whole, judged, metric, asked)
     last = judged.drop_duplicates("strategy", keep="last")
     never_now = set(last.loc[~last.index.isin(rows.index), "strategy"])

@@ -181,22 +181,22 @@ def engine(name: str) -> Strategy:
 
 
 def named_strategy(word: str, place: Place, options: ImportOptions) -> Strategy | None:
-    """As `told_strategy`, of a word that may be a name of something else: only what can be no other counts,
+    """As `strategy_named`, of a word that may be a name of something else: only what can be no other counts,
     and what the user explains.
     """
     explained = _letters(word) in map(_letters, options.words)
-    return told_strategy(word, place, options) if explained or _letters(word) not in _ALSO_NAMES else None
+    return strategy_named(word, place, options) if explained or _letters(word) not in _ALSO_NAMES else None
 
 
 def stated_strategy(word: str, place: Place, options: ImportOptions) -> Strategy:
-    """As `told_strategy`. Raises UnknownWordError for a word that nobody explains, which may be eager's."""
-    strategy = told_strategy(word, place, options)
+    """As `strategy_named`. Raises UnknownWordError for a word that nobody explains, which may be eager's."""
+    strategy = strategy_named(word, place, options)
     if strategy is None:
         raise UnknownWordError(place, word)
     return strategy
 
 
-def told_strategy(word: str, place: Place, options: ImportOptions) -> Strategy | None:
+def strategy_named(word: str, place: Place, options: ImportOptions) -> Strategy | None:
     """From a word of the file at `place` for a way of executing a model: a known one, or what the user says
     that it means (`--map`); None of any other.
     """
@@ -389,7 +389,7 @@ def _named_latency(result: ForeignResult, options: ImportOptions) -> dict[str, A
 
 
 def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
-    stated = _told(options)
+    stated = _stated_facts(options)
     known: dict[str, Any] = {}
     called, wanted = options.folder_date, options.measured_at
     # Of that very day the option says more than the folder's name.
@@ -434,7 +434,7 @@ def _own_moment(result: ForeignResult) -> datetime | None:
     return result.stated.get("measured_at") or result.named.get("measured_at")
 
 
-def _told(options: ImportOptions) -> dict[str, Any]:
+def _stated_facts(options: ImportOptions) -> dict[str, Any]:
     facts: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
     if options.torch:
         facts |= torch_facts(options.torch)

@@ -94,7 +94,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
             yield result
 
 
-def _told_by(fields: Iterable[str]) -> Iterator[str]:
+def _with_results(fields: Iterable[str]) -> Iterator[str]:
     """Those of `fields` one of which a result has: a time or rate of it, or its failure."""
     names = ("latency_", "eager_latency_", "throughput_per_s", "speedup", "failure")
     return (field for field in fields if field.startswith(names))
@@ -252,12 +252,12 @@ def _without_words(row: Fields) -> tuple[Fields, Failure | None, bool]:
     eager's in a row for both.
     """
     message = row.text("failure", 1000)
-    words = {field: cell for field in _told_by(row.data) if _FAILED.fullmatch(cell := row.data[field])}
+    words = {field: cell for field in _with_results(row.data) if _FAILED.fullmatch(cell := row.data[field])}
     words.pop("failure", None)
     row = Fields(row.place, {**row.data, **dict.fromkeys(words, "")})
     # Beside a time of its own it is eager that failed.
     own = [cell for field, cell in words.items() if not field.startswith("eager_")]
-    if message is not None or not words or not (own or not any(map(row.says, _told_by(row.data)))):
+    if message is not None or not words or not (own or not any(map(row.says, _with_results(row.data)))):
         return row, None if message is None else failed(message), False
     word = (own or list(words.values()))[0]
     kind = next((kind for part, kind in _KINDS.items() if re.search(part, word.lower())), FailureKind.CRASH)

@@ -157,7 +157,7 @@ def _facts_of_baseline(times: Fields) -> dict[str, str | None]:
 
 _TIMES = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
 # Beside the latency: what the host and a batch take, and what follows from the sizes that are told.
-_KEPT = ("nv/cold/time/cpu/mean", "nv/batch/time/gpu/mean", "nv/cold/bw/global/bytes_per_second")
+_TAGS = ("nv/cold/time/cpu/mean", "nv/batch/time/gpu/mean", "nv/cold/bw/global/bytes_per_second")
 
 
 def read_nvbench(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
@@ -195,7 +195,7 @@ def _state(benchmark: str, state: Fields, device_name: str | None) -> ForeignRes
         else:
             words.append(f"{name}={axis.data.get('value')}")
     samples = values.get("nv/cold/sample_size")
-    tagged = {tag: values[tag].number("value") for tag in _KEPT if tag in values}
+    tagged = {tag: values[tag].number("value") for tag in _TAGS if tag in values}
     return _timed(
         state,
         f"{benchmark}[{', '.join(words)}]" if words else benchmark,

@@ -28,8 +28,8 @@ from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     known_strategy,
     strategy_called,
+    strategy_named,
     to_trial,
-    told_strategy,
     torch_facts,
 )
 from compilewatch.db.interchange.files.opening import InputFile
@@ -285,7 +285,7 @@ def _strategy(fields: Fields, options: ImportOptions) -> Strategy:
         # The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside.
         output = PurePosixPath(str(info.data.get("output")))
         compiler = dynamo_csv.file_name_facts(output.name).get("compiler")
-    chosen = None if benchmark.text("name") in _OF_PYTORCH else told_strategy(word, fields.place, options)
+    chosen = None if benchmark.text("name") in _OF_PYTORCH else strategy_named(word, fields.place, options)
     if chosen is not None and (chosen.kind is not StrategyKind.COMPILE or known_strategy(word) is None):
         return chosen
     strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)

@@ -68,14 +68,14 @@ def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
 
 
 class _Payload:
-    """The lines below a record: the first `_KEPT_BYTES` of them, and the MD5 of all.
+    """The lines below a record: the first `_MOST_BYTES` of them, and the MD5 of all.
 
     Of what is read nothing is longer: reasons, and one event of a timer each.
     """
 
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted
-        self._kept: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
         self._rest = hashlib.sha256()
         self._digest = hashlib.md5(usedforsecurity=False)
@@ -84,11 +84,11 @@ class _Payload:
     def add(self, line: bytes) -> None:
         if not self._wanted:
             return
-        text = line if not self._kept else b"\n" + line
+        text = line if not self._chunks else b"\n" + line
         self._digest.update(text)
         self._size += len(text) + _OVERHEAD_BYTES
-        if self._size <= _KEPT_BYTES:
-            self._kept.append(text)
+        if self._size <= _MOST_BYTES:
+            self._chunks.append(text)
         else:
             self.cut = True
             self._rest.update(text)
@@ -100,14 +100,14 @@ class _Payload:
 
     @property
     def kept(self) -> bytes:
-        return b"".join(self._kept)
+        return b"".join(self._chunks)
 
     @property
     def md5(self) -> str:
         return self._digest.hexdigest()
 
 
-_KEPT_BYTES = 2**20
+_MOST_BYTES = 2**20
 # What an object in a list takes beside its content: a payload of empty lines is not small.
 _OVERHEAD_BYTES = 48
 

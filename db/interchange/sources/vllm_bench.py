@@ -52,7 +52,7 @@ _SGLANG = "median_e2e_latency_ms"
 _UNSET = (None, "", "auto", False)
 _USUAL = {"burstiness": (1.0,), "request_rate": (UNLIMITED,), "backend": ("vllm", "openai", "openai-comp")}
 # What a sweep overrides and another fact tells, or what tells no case apart.
-_TOLD = {
+_NO_OPTIONS = {
     *("enforce_eager", "dtype", "model", "served_model_name", "_benchmark_name", "label", "seed"),
     *("host", "port", "base_url", *_SIZES, *_WORDS),
 }
@@ -131,7 +131,7 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     sizes, words = settings(arguments)
     sizes |= {} if "random_input_len" in sizes else _lengths(document)
     for key, value in swept.items():
-        if key in _TOLD or key.partition(".")[0] == _HOW or value is None:
+        if key in _NO_OPTIONS or key.partition(".")[0] == _HOW or value is None:
             continue
         size = arguments.count(key) if type(value) is int else None
         if size is None:

@@ -13,7 +13,7 @@ import scipy
 from pandas import DataFrame
 
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import ASKED_METRICS, METRICS, with_test
+from compilewatch.db.columns.metrics import METRICS, REQUESTED_METRICS, with_test
 from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases, with_hashes
 from compilewatch.db.judge.compare.judge_sides import Judged, judge_sides
 from compilewatch.db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
@@ -289,7 +289,7 @@ def compare_builds(
         left_out=matched.left_out,
         geomean=geomean_change(judged, policy),
         rows=rows,
-        asked=tuple(_asked_rows(matched, every_row, asked)),
+        asked=tuple(_requested_rows(matched, every_row, asked)),
         verdict=overall_verdict(rows, policy),
         changed_components=changed_components(base_side, head_side),
         canary_change=_relative(canaries.shown),
@@ -316,8 +316,8 @@ def _gpu_methods(trials: DataFrame) -> tuple[str, ...]:
     return tuple(method for method in GPU_METHODS if equal_to(trials["timing_method"], method).any())
 
 
-def _asked_rows(matched: MatchedCases, rows: Sequence[Row], asked: Sequence[Metric]) -> Iterator[Row]:
-    yield from (row for row in rows if row.metric in asked and row.metric in ASKED_METRICS)
+def _requested_rows(matched: MatchedCases, rows: Sequence[Row], asked: Sequence[Metric]) -> Iterator[Row]:
+    yield from (row for row in rows if row.metric in asked and row.metric in REQUESTED_METRICS)
     if Metric.THROUGHPUT in asked:
         latencies = [row for row in rows if row.metric is Metric.LATENCY]
         items = items_per_step(matched.trials)

@@ -73,7 +73,7 @@ def release_steps(
     return tuple(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
         for base, head, comparison, _ in release_comparisons(trials, compare, case)
-        for row in comparison.with_asked().rows
+        for row in comparison.with_requested().rows
         if row.case.ids == case and row.metric is metric
     )
 

@@ -229,8 +229,8 @@ class Race:
         gaps = {other: self.mean(other) - self.mean(leader) for other in known}
         gap = min(gaps.values(), default=0.0) if name == leader else gaps.get(name, 0.0)
         worth = min(max(gap, self.margin), 2.0 * self.margin) ** 2
-        told_by = math.sqrt(max(1, len(known))) if name == leader else 1.0
-        return self.trials(name) * math.sqrt(price_s.get(name, 1.0)) * worth / told_by
+        weight = math.sqrt(max(1, len(known))) if name == leader else 1.0
+        return self.trials(name) * math.sqrt(price_s.get(name, 1.0)) * worth / weight
 
     def _level_of(self, name: str) -> float:
         """Of one test at its newest look."""

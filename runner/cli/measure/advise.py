@@ -139,7 +139,7 @@ def advise(
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     chosen = select(settings, suite=suite, workloads=[workload] if workload else [], strategies=[EAGER.name])
     price = Price(objective, steps or _STEPS, restarts)
-    each_asked = [Asked(settings, each, price) for each in chosen.workloads]
+    questions = [ModelQuestion(settings, each, price) for each in chosen.workloads]
     with UnderWay("asking the interpreter for its torch"):
         facts = check_interpreter()
     resolved = resolve_device(settings, [facts], device)
@@ -148,13 +148,13 @@ def advise(
     documents = []
     with database_of(settings) as database:
         around = database, settings, resolved, facts.path
-        if len(each_asked) > 1 and not _look(each_asked, *around, 60 * minutes):
+        if len(questions) > 1 and not _look(questions, *around, 60 * minutes):
             announce("Interrupted while looking at the models; the same command goes on.")
             return EXIT_INTERRUPTED
-        for place, question in enumerate(each_asked):
+        for place, question in enumerate(questions):
             # What is decided early leaves its time to the others.
             left_s = max(0.0, until_s - time.monotonic()) if place else 60 * minutes
-            document = question.advised(database, resolved, facts.torch, left_s / (len(each_asked) - place))
+            document = question.advised(database, resolved, facts.torch, left_s / (len(questions) - place))
             documents.append(document)
             if not json_:
                 _print(document, settings)
@@ -174,7 +174,7 @@ def advise(
 
 
 def _look(
-    each_asked: list[Asked],
+    questions: list[ModelQuestion],
     database: Database,
     settings: Settings,
     device: str,
@@ -186,13 +186,13 @@ def _look(
     """
     plan = plan_run(
         settings,
-        workloads=[each.definition.name for each in each_asked],
+        workloads=[each.definition.name for each in questions],
         strategies=(EAGER.name,),
         trials=1,
         device=device,
         diagnostics=Diagnostics(profile=True),
     )
-    announce(f"A look at {plural(len(each_asked), 'model')}: eager alone, profiled.")
+    announce(f"A look at {plural(len(questions), 'model')}: eager alone, profiled.")
     screening = Screening(database, plan.runs[0].run_id)
     durations = Durations(stored_durations_s(database, plan))
     outcome, _ = measure(*(plan, database, settings, durations, seconds), wanted=screening.wanted)
@@ -202,13 +202,13 @@ def _look(
     looks = screening.looks(
         (spec.model_copy(update={"strategy": compiled}) for spec in plan.trials), interpreter
     )
-    for each in each_asked:
+    for each in questions:
         each.look = looks.get(each.definition.name)
-    each_asked.sort(key=lambda each: abs(each.look.side) if each.look else 0)
+    questions.sort(key=lambda each: abs(each.look.side) if each.look else 0)
     return True
 
 
-class Asked:
+class ModelQuestion:
     """What somebody asks of one workload. `look` is the one that was taken before anything was compiled."""
 
     look: Look | None = None
@@ -356,7 +356,7 @@ class Asked:
 
 
 def _begun(
-    plan: Plan, cases: dict[Case, str], question: Question, database: Database, asked: Asked
+    plan: Plan, cases: dict[Case, str], question: Question, database: Database, asked: ModelQuestion
 ) -> tuple[Plan, Racing, tuple[str, ...]]:
     """The plan, in the run that an earlier command began and did not decide where there is one."""
     settings = asked.settings

@@ -194,7 +194,7 @@ def run(
     wait_s = None if wait is None else seconds_of("--wait", wait)
     workloads, strategies = workload or (), strategy or ()
     settings = _with_task(settings_of(config, db), task, workloads)
-    settings = _as_asked(settings, compile_threads, chosen or ())
+    settings = _with_options(settings, compile_threads, chosen or ())
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workloads, strategies=strategies)
     builds = _builds(python, build, settings)
@@ -292,7 +292,7 @@ def _run_ids(plan: Plan) -> tuple[str, ...]:
     return tuple(planned.run_id for planned in plan.runs)
 
 
-def _as_asked(settings: Settings, compile_threads: int | None, chosen: Sequence[Cell]) -> Settings:
+def _with_options(settings: Settings, compile_threads: int | None, chosen: Sequence[Cell]) -> Settings:
     """With these threads that compile, and with the steps that a p99 among the figures needs."""
     if compile_threads is not None:
         settings = settings.with_run(compile_threads=compile_threads)

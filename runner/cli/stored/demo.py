@@ -118,7 +118,7 @@ def as_a_quarter(trials: Iterable[Trial]) -> list[Trial]:
 
 
 _STEPS = (("torch=2.6.0", "torch=2.8.0"), ("torch=2.8.0", "torch=2.9.1"))
-_SAID = {
+_NOTES = {
     TriageState.CONFIRMED: "compilewatch bisect on another CPU: +198 % [+184, +212] between torch 2.6.0 "
     "and 2.7.0; 3 builds of 4 releases measured.",
     TriageState.ACKNOWLEDGED: "Inductor's code calls the exact tanh three times, where 2.6.0 writes it "
@@ -140,7 +140,7 @@ def _file_regressions(database: Database, mornings: Mapping[str, datetime]) -> N
         return
     at = mornings[_STEPS[0][1]]
     for each in new:
-        for state, note in _SAID.items():
+        for state, note in _NOTES.items():
             event = TriageEvent(state=state, author=_OWNER, at=at, note=note)
             triage(database, each.regression_id, event)
     for text, side, workload in (

@@ -81,7 +81,7 @@ class Form:
     markdown: bool = False
 
 
-def asked_columns(door: Door, names: str | None) -> Columns | None:
+def wanted_columns(door: Door, names: str | None) -> Columns | None:
     """Those of a preset or those named; None where nothing is asked for. Raises ConfigError for both."""
     if names is None:
         return None if door is Door.RUN else DOORS[door]
@@ -392,7 +392,7 @@ def list_(
     if subject is Subject.CASES:
         form = Form(json=json_, csv=csv, markdown=markdown)
         door = Door.RUN if preset is None else Door(preset.value)
-        wanted = asked_columns(door, columns)
+        wanted = wanted_columns(door, columns)
         with database_of(settings, migrate=False) as database:
             of = replace(
                 named,

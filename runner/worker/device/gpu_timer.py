@@ -15,7 +15,7 @@ from typing import Any
 
 from compilewatch.runner.worker.device.interface import Device, Gate, Step
 from compilewatch.runner.worker.device.tracing import Observed, median_ns
-from compilewatch.runner.worker.timing.timer import BlockTimes, Kept, Times
+from compilewatch.runner.worker.timing.timer import BlockTimes, SideTimes, Times
 
 TRIES = 4
 """Per sample, each with a gate twice as long as the one before."""
@@ -263,7 +263,9 @@ class GpuTimer:
             "pipelined_steps": self._pipelined_steps,
         }
 
-    def traced(self, step: Step, untraced: Kept, found: Observed, waits: int, *, by_tracing: bool) -> Kept:
+    def traced(
+        self, step: Step, untraced: SideTimes, found: Observed, waits: int, *, by_tracing: bool
+    ) -> SideTimes:
         """`kept` with what the device itself noted, in place of gated times with `by_tracing`; a side without
         either has events without a gate, which are labelled so. `waits`: those of the tracing itself.
         """

@@ -9,7 +9,7 @@ import torch
 from compilewatch.runner.worker.device.cuda import CudaDevice
 from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from compilewatch.runner.worker.device.tracing import Tracer
-from compilewatch.runner.worker.timing.timer import CpuTimer, Kept, Step, Timer
+from compilewatch.runner.worker.timing.timer import CpuTimer, SideTimes, Step, Timer
 
 
 class Timers:
@@ -29,7 +29,7 @@ class Timers:
         self._timers.append(timer)
         return timer
 
-    def trace(self, sides: Sequence[tuple[Timer, Step, Kept]]) -> list[Kept]:
+    def trace(self, sides: Sequence[tuple[Timer, Step, SideTimes]]) -> list[SideTimes]:
         """What is kept of the sides of one trial, with what the device itself noted of their steps; on a CPU
         nothing. Leaves the process slower, so it comes last.
         """
@@ -45,8 +45,8 @@ class Timers:
 
 
 def traced(
-    tracer: Tracer, timers: Sequence[GpuTimer], steps: Sequence[Step], results: Sequence[Kept]
-) -> list[Kept]:
+    tracer: Tracer, timers: Sequence[GpuTimer], steps: Sequence[Step], results: Sequence[SideTimes]
+) -> list[SideTimes]:
     """Device times of one method for all sides of a trial, or there is no speedup on the device: where no
     gate held one of them, all are those that the device noted, with the gated ones beside them.
     """

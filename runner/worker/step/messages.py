@@ -225,19 +225,19 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Partial:
     """What a record has so far, for a process that does not live to send it."""
 
     record: dict[str, Any]
 
 
-Message = Phase | Facts | Pause | Energy | Kept | Record
+Message = Phase | Facts | Pause | Energy | Partial | Record
 _KINDS: dict[str, type[Any]] = {
     "phase": Phase,
     "facts": Facts,
     "pause": Pause,
     "energy": Energy,
-    "kept": Kept,
+    "kept": Partial,
     "record": Record,
 }
 
@@ -274,7 +274,7 @@ class Channel:
 
     def keep(self, record: Record) -> None:
         """Send what `record` has so far."""
-        self.send(Kept({name: value for name, value in asdict(record).items() if value is not None}))
+        self.send(Partial({name: value for name, value in asdict(record).items() if value is not None}))
 
     def pause(self, side: str = "") -> bool:
         """Let the runner read the device's state; whether the device was slowed."""

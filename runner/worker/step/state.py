@@ -43,47 +43,47 @@ _LARGE_BYTES = 1 << 20
 
 
 @dataclass
-class _Kept:
+class _Saved:
     """A value, the content of a tensor, and the parts of a container."""
 
     value: Any
     content: torch.Tensor | None = None
-    parts: list[tuple[Any, _Kept]] | None = None
+    parts: list[tuple[Any, _Saved]] | None = None
 
 
-def _keep(value: Any, visited: dict[int, _Kept], *, is_large_kept: bool) -> _Kept:
+def _keep(value: Any, visited: dict[int, _Saved], *, saves_large: bool) -> _Saved:
     if id(value) in visited:
         return visited[id(value)]
-    kept = _Kept(value)
+    saved = _Saved(value)
     if isinstance(tensor := as_tensor(value), torch.Tensor):
         # Held by the host, so that it takes no memory of the device.
         with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
-            if is_large_kept or size_bytes(tensor) < _LARGE_BYTES:
-                kept.content = copy_of(tensor) if tensor.device.type == "cpu" else tensor.detach().cpu()
+            if saves_large or size_bytes(tensor) < _LARGE_BYTES:
+                saved.content = copy_of(tensor) if tensor.device.type == "cpu" else tensor.detach().cpu()
     elif (inner := parts_of(value)) is not None and len(visited) < MOST_PARTS:
-        visited[id(value)] = kept
-        kept.parts = [(key, _keep(each, visited, is_large_kept=is_large_kept)) for key, each in inner]
-    return kept
+        visited[id(value)] = saved
+        saved.parts = [(key, _keep(each, visited, saves_large=saves_large)) for key, each in inner]
+    return saved
 
 
-def _content(kept: _Kept) -> Any:
-    return kept.value if kept.content is None else kept.content
+def _content(saved: _Saved) -> Any:
+    return saved.value if saved.content is None else saved.content
 
 
-def _put_back(kept: _Kept) -> Any:
+def _put_back(saved: _Saved) -> Any:
     """The value as it was: tensors and containers in place."""
-    value = kept.value
-    if kept.content is not None:
+    value = saved.value
+    if saved.content is not None:
         tensor = as_tensor(value)
-        if not same(kept.content, tensor):
+        if not same(saved.content, tensor):
             with contextlib.suppress(RuntimeError, NotImplementedError):
-                tensor.detach().copy_(kept.content)
+                tensor.detach().copy_(saved.content)
         return value
-    if kept.parts is None:
+    if saved.parts is None:
         return value
-    parts, kept.parts = kept.parts, None
+    parts, saved.parts = saved.parts, None
     was = {key: _put_back(part) for key, part in parts}
-    kept.parts = parts
+    saved.parts = parts
     now = dict(parts_of(value) or ())
     if list(was) == list(now) and all(was[key] is now[key] for key in was):
         return value
@@ -122,16 +122,16 @@ class _Place:
     write: Callable[[dict[Any, Any]], None]
     owner: str = ""
     """Whose they are, for people."""
-    kept: _Kept = field(init=False)
+    saved: _Saved = field(init=False)
 
-    def keep(self, *, is_large_kept: bool) -> None:
-        self.kept = _keep(self.read(), {}, is_large_kept=is_large_kept)
+    def keep(self, *, saves_large: bool) -> None:
+        self.saved = _keep(self.read(), {}, saves_large=saves_large)
 
-    def leaves_kept(self) -> Leaves:
-        return leaves(self.name, self.kept, lambda kept: kept.parts, _content)
+    def saved_leaves(self) -> Leaves:
+        return leaves(self.name, self.saved, lambda saved: saved.parts, _content)
 
     def restore(self) -> None:
-        was = {key: _put_back(part) for key, part in self.kept.parts or ()}
+        was = {key: _put_back(part) for key, part in self.saved.parts or ()}
         now = dict(parts_of(self.read()) or ())
         if list(was) != list(now) or any(was[key] is not now[key] for key in was):
             self.write(was)
@@ -152,7 +152,7 @@ class State:
 
     The weights of a model in inference are left out too until `keep_written` finds that calls write to them:
     they may be most of the memory. Where there is no room for copies of all large tensors, the content of
-    none of them is kept.
+    none of them is saved.
     """
 
     def __init__(self, built: Built) -> None:
@@ -165,9 +165,9 @@ class State:
         sizes = {id(leaf): size_bytes(leaf) for leaf in found if isinstance(leaf, torch.Tensor)}
         large = sum(size for size in sizes.values() if size >= _LARGE_BYTES)
         self.is_complete = not large or has_room_for(large)
-        """Whether the content of large tensors is kept too."""
+        """Whether the content of large tensors is saved too."""
         for place in self._places:
-            place.keep(is_large_kept=self.is_complete)
+            place.keep(saves_large=self.is_complete)
         self._gradients = {
             id(leaf): (leaf, leaf.grad, copied(leaf.grad))
             for _, leaf in self._derived()
@@ -199,7 +199,7 @@ class State:
             return []
         place = _Place("weight", lambda: {name: model.get_parameter(name) for name in names}, lambda _: None)
         size = sum(size_bytes(each) for each in place.read().values())
-        place.keep(is_large_kept=self.is_complete and has_room_for(size))
+        place.keep(saves_large=self.is_complete and has_room_for(size))
         self._places.append(place)
         self._prints = {}
         return names
@@ -248,17 +248,17 @@ class State:
         compiled code may be for one value of it.
         """
         return any(
-            value is None or not isinstance(value, torch.Tensor) or name not in self._names_kept()
+            value is None or not isinstance(value, torch.Tensor) or name not in self._saved_names()
             for name, value in self._changed()
             if not name.startswith(("setting", _OPTIMIZER))
         )
 
-    def _names_kept(self) -> set[str]:
-        return {name for place in self._places for name in place.leaves_kept()}
+    def _saved_names(self) -> set[str]:
+        return {name for place in self._places for name in place.saved_leaves()}
 
     def _changed(self) -> Iterator[tuple[str, Any]]:
         for place in self._places:
-            before, now = place.leaves_kept(), leaves(place.name, place.read())
+            before, now = place.saved_leaves(), leaves(place.name, place.read())
             for name, value in now.items():
                 if name not in before or not (same(before[name], value) or not is_comparable(value)):
                     yield name, value
@@ -471,7 +471,7 @@ class _Walk:
                 )
             yield from self._inside(table[name] for name in named if name in table)
         yield from self._inside(_contents(cells).values())
-        # Defaults of parameters are kept between calls.
+        # Defaults of parameters are saved between calls.
         defaults = dict(enumerate(plain.__defaults__ or ())) | (plain.__kwdefaults__ or {})
         if any(parts_of(each) is not None or isinstance(each, torch.Tensor) for each in defaults.values()):
             yield _Place("default", functools.partial(dict, defaults), lambda _: None, plain.__name__)

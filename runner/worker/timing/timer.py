@@ -10,7 +10,7 @@ from typing import Any, Protocol
 Step = Callable[[], Any]
 Times = dict[str, list[int]]
 """Nanoseconds by the name of their array in the record."""
-Kept = tuple[Times, dict[str, Any]]
+SideTimes = tuple[Times, dict[str, Any]]
 """What is kept of a side's times, and its side of the record's `timing`."""
 
 
@@ -34,7 +34,7 @@ class Timer(Protocol):
     def block(self, step: Step, size: int) -> BlockTimes:
         """About `size` samples of every time that this device has."""
 
-    def results(self, times: Times) -> Kept:
+    def results(self, times: Times) -> SideTimes:
         """What is kept of a side's `times`."""
 
     def release(self) -> None:
@@ -73,7 +73,7 @@ class CpuTimer:
         samples = self.time_steps(step, size)
         return BlockTimes({"samples_ns": samples}, sum(samples))
 
-    def results(self, times: Times) -> Kept:
+    def results(self, times: Times) -> SideTimes:
         return times, {"method": "host"}
 
     def release(self) -> None:
