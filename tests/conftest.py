@@ -9,6 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from compilewatch.db.engine.schema import VERSION_TABLE
 from compilewatch.db.engine.session import Database, open_database
 from compilewatch.db.engine.tables import METADATA
 from compilewatch.db.store.trial_writer import bring_up
+from tests.made_once import MadeOnce, import_histories, made_once
 from tests.postgres import Unavailable, postgres_server
 
 if TYPE_CHECKING:
@@ -200,10 +202,20 @@ def _emptied_databases(postgres_url: str, _postgres_template: str) -> Iterator[E
 
 
 @pytest.fixture(scope="session")
-def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "template.db"
-    _with_tables(f"sqlite:///{path}")
-    return path
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """See `made_once`."""
+    return partial(made_once, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(made: MadeOnce) -> Path:
+    return made("template", _with_tables)
+
+
+@pytest.fixture(scope="session")
+def histories_of(made: MadeOnce) -> Callable[[str], Path]:
+    """A copy of a database of the recorded histories that come with the code: `h100`, `cpu` or `both`."""
+    return lambda name: made(f"history-{name}", partial(import_histories, name))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")
@@ -237,15 +249,16 @@ def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def _stepped_template(_sqlite_template: Path) -> Path:
+def _stepped_template(made: MadeOnce) -> Path:
+    return made("stepped", _with_a_step)
+
+
+def _with_a_step(url: str) -> None:
     from compilewatch.db.store.trials import save_trials
     from tests.regression_cases import stepping_history
 
-    path = _sqlite_template.with_name("stepped.db")
-    shutil.copyfile(_sqlite_template, path)
-    with open_database(f"sqlite:///{path}") as database:
+    with open_database(url, migrate=True) as database:
         save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
-    return path
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The cold start: the eager side, then `torch.compile` and the call that compiles, split into its phases."""
+"""The cold start: the eager side, then `torch.compile` and the call that compiles, split into its phases.
+
+A phase is the exclusive time of nested regions of the compiler; they add up to the whole first call.
+"""
 
 from __future__ import annotations
 

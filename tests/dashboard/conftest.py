@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +39,7 @@ from compilewatch.db.service.reports import REPORTS, revoke_report
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
+from tests.made_once import MadeOnce
 
 APP = Path(compilewatch.dashboard.server.app.__file__)
 DATABASE = "COMPILEWATCH_DATABASE_URL"
@@ -75,8 +77,12 @@ def store(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 @pytest.fixture(scope="session")
-def filled_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def filled_url(made: MadeOnce) -> str:
     """Three builds of four workloads on a GPU box, a CPU box, a failing case, one that compiled nothing."""
+    return f"sqlite:///{made('filled', _fill)}"
+
+
+def _fill(url: str) -> None:
     names = ("bert-base", "mlp", "elementwise", "lstm-cell")
     strategies = ("eager", "default", "max-autotune")
     older = make_build("2.12.0", driver="570.86.15")
@@ -113,7 +119,8 @@ def filled_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory)
             compiler=make_compiler_facts(graphs=0, graph_breaks=[], recompiles=[]),
         )
     )
-    return stored(_sqlite_template, tmp_path_factory, trials)
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
 
 
 @pytest.fixture(autouse=True)
@@ -149,11 +156,14 @@ REVOKED_ID = "fedcba9876543210fedcba9876543210"
 
 
 @pytest.fixture(scope="session")
-def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def recorded_url(filled_url: str, made: MadeOnce) -> str:
     """The same trials with recorded regressions, one of them acknowledged, and two reports, one revoked."""
-    path = tmp_path_factory.mktemp("recorded") / "recorded.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), path)
-    with open_database(f"sqlite:///{path}") as database:
+    return f"sqlite:///{made('recorded', partial(_record, filled_url))}"
+
+
+def _record(filled_url: str, url: str) -> None:
+    shutil.copyfile(filled_url.removeprefix("sqlite:///"), url.removeprefix("sqlite:///"))
+    with open_database(url) as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.13.0", "2.12.0"))
         trials = trials_frame(database, Filters(workloads=("bert-base", "mlp")))
         # A step that is decided between two runs of three trials.
@@ -172,7 +182,6 @@ def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> s
         for report_id in (REPORT_ID, REVOKED_ID):
             REPORTS.add(database, _report(report_id))
         revoke_report(database, REVOKED_ID, at=START, by="ann")
-    return f"sqlite:///{path}"
 
 
 def _report(report_id: str) -> Report:

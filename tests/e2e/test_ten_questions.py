@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +16,9 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.service.recording import record_comparison
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.sides import resolve_side
-from compilewatch.runner.cli.stored.demo import fill
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, open_at, settle
-from tests.e2e.look import recorded
+from tests.made_once import MadeOnce, fill_demo
 
 pytestmark = pytest.mark.browser
 
@@ -121,28 +120,23 @@ OF_THE_DEMO = (
 
 
 @pytest.fixture(scope="module")
-def histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def histories(histories_of: Callable[[str], Path]) -> Iterator[Served]:
     """The recorded histories, with what got slower from 2.6 to 2.8 filed as a gate would have."""
-    folder: Path = tmp_path_factory.mktemp("questions")
-    url = f"sqlite:///{folder / 'results.db'}"
-    recorded("both", url)
+    path = histories_of("both")
+    url = f"sqlite:///{path}"
     with open_database(url) as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.6.0", "2.8.0"))
         assert record_comparison(database, compare(database, base, head), at=datetime.now(UTC)).new
     close_databases()
-    with served(url, folder / "log") as running:
+    with served(url, path.with_name("log")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def demo(made: MadeOnce) -> Iterator[Served]:
     """What `compilewatch demo` serves."""
-    folder: Path = tmp_path_factory.mktemp("demo")
-    url = f"sqlite:///{folder / 'demo.db'}"
-    with open_database(url, migrate=True) as database:
-        fill(database)
-    close_databases()
-    with served(url, folder / "log") as running:
+    path = made("demo", fill_demo)
+    with served(f"sqlite:///{path}", path.with_name("log")) as running:
         yield running
 
 

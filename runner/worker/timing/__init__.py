@@ -1,1 +1,1 @@
-"""Times of a step: the clock, sampling, what was seen meanwhile, energy."""
+"""Times of a step: the clock, sampling, what the host did meanwhile."""

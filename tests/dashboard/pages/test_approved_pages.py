@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,14 +16,9 @@ from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.read.data import read_choices
 from compilewatch.dashboard.render.shell import resolved_view
-from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.importing import import_paths
 from tests.approving import approve
-from tests.dashboard.conftest import DATABASE, Store
+from tests.dashboard.conftest import DATABASE
 
-MEASURED = Path(__file__).parents[3] / "docs" / "measured"
-H100 = sorted((MEASURED / "h100").glob("*.jsonl"))
-CPU = [MEASURED / "cpu-history.jsonl"]
 MODEL = {"h100": "gpt2", "cpu": "cnn"}
 """The one model whose page is read."""
 MOST_ROWS = 12
@@ -46,11 +41,8 @@ def lines_of(part: parts.Part) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module", params=["h100", "cpu"])
-def history(request: pytest.FixtureRequest, store_once: Store) -> tuple[str, str]:
-    url = store_once([])
-    with open_database(url) as database:
-        assert import_paths(database, {"h100": H100, "cpu": CPU}[request.param]).new
-    return request.param, url
+def history(request: pytest.FixtureRequest, histories_of: Callable[[str], Path]) -> tuple[str, str]:
+    return request.param, f"sqlite:///{histories_of(request.param)}"
 
 
 def test_pages_say_what_was_approved(history: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from compilewatch.db.engine.session import open_database
-from compilewatch.db.interchange.importing import import_paths
 from tests.approving import approve
 from tests.runner.terminal import in_this_process
 
@@ -30,10 +30,10 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_say_what_was_approved(name: str, tmp_path: Path) -> None:
-    files = {"h100": sorted((MEASURED / "h100").glob("*.jsonl")), "cpu": [MEASURED / "cpu-history.jsonl"]}
-    with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}", migrate=True) as database:
-        assert import_paths(database, files[name]).new
+def test_commands_say_what_was_approved(
+    name: str, tmp_path: Path, histories_of: Callable[[str], Path]
+) -> None:
+    shutil.copyfile(histories_of(name), tmp_path / "compilewatch.db")
     said = []
     for command in COMMANDS[name]:
         ended = in_this_process(*command.split(), cwd=tmp_path, COLUMNS="190")

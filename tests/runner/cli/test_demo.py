@@ -21,17 +21,15 @@ from compilewatch.db.service.regressions import standing_regressions
 from compilewatch.db.store.trials import save_trials
 from compilewatch.db.verdicts.steps import with_later
 from compilewatch.runner.cli.stored import demo
+from tests.made_once import MadeOnce, fill_demo
 
 HISTORY = Path(__file__).parents[3] / "docs" / "measured" / "cpu-history.jsonl"
 RECORDED = [parse_trial(line) for line in HISTORY.read_bytes().splitlines()]
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}"
-    with open_database(url, migrate=True) as database:
-        demo.fill(database)
-    return open_database(url)
+def filled(made: MadeOnce) -> Database:
+    return open_database(f"sqlite:///{made('demo', fill_demo)}")
 
 
 def test_a_quarter_has_a_night_every_three_days_and_the_recorded_figures() -> None:
