@@ -119,12 +119,14 @@ def form_of(unit: Unit, values: pd.Series) -> str:
 
 
 def in_form(form: str, number: float) -> str:
-    """`number` in a form of printf as `form_of` has it, with a real minus, a mark between thousands, and
-    no sign of nothing.
+    """`number` in a form of printf as `form_of` has it, with a real minus, a mark between thousands and no
+    exponent; nothing has no sign.
     """
-    grouped = form.replace(".", ",.", 1) if form.endswith("f") else form
-    text = f"{{:{grouped.removeprefix('%')}}}".format(number)
-    return text.replace("-", units.MINUS, 1) if number else text.removeprefix("+")
+    sign = "+" if form.startswith("%+") and number > 0 else ""
+    if form.endswith("g"):
+        return f"{sign}{units.significant(number)}"
+    decimals = form.partition(".")[2].removesuffix("f")
+    return f"{sign}{number:,.{decimals}f}".replace("-", units.MINUS)
 
 
 def written(value: Any, unit: Unit) -> str:

@@ -63,6 +63,7 @@ def test_a_grid_has_a_real_minus_and_marks_between_thousands_and_sorts_by_the_nu
     assert in_form("%.0f", 24_565.4) == "24,565"
     assert in_form("%+.1f", 0.0) == "0.0"
     assert in_form("%.3g", -0.00123) == "\N{MINUS SIGN}0.00123"
+    assert in_form("%+.3g", 28_900.0) == "+28,900"
     long = pd.concat([FRAME] * 400, ignore_index=True)
     assert _writers(long, COLUMNS, _on_screen(long, COLUMNS)) == {}
 
