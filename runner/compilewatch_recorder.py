@@ -99,7 +99,7 @@ _MOST_NAMES = 10_000
 # A wrapper takes *args and **kwargs (inspect.CO_VARARGS, CO_VARKEYWORDS); of several functions that it holds
 # one of these names is what it wraps.
 _TAKES_ALL = 0x04 | 0x08
-_HELD = ("func", "fn", "function", "f", "method", "wrapped")
+_WRAPPED = ("func", "fn", "function", "f", "method", "wrapped")
 _MOST_DECORATORS = 20
 _MOST_INPUTS = 100
 _LONGEST_TEXT = 1_000
@@ -277,7 +277,7 @@ class Recorder:
         self._late: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
         self._late_count = self._late_ns = self._dropped = 0
         self._called: dict[str, str] = {}
-        self._written_code: dict[str, CodeType] = {}
+        self._written_code: dict[str, tuple[str, CodeType]] = {}
         self._reasons: dict[str, str] = {}
         self._files: dict[int, str] = {}
         self._answers = {"hit": 0, "miss": 0, "bypass": 0}
@@ -671,15 +671,20 @@ class Recorder:
         line = innermost.get("line")
         if (written := _behind_decorators()) is not None:
             self._written_code[frame_id] = written
-            name, place, line = written.co_name, Path(written.co_filename).name, written.co_firstlineno
+            name, code = written
+            place, line = Path(code.co_filename).name, code.co_firstlineno
         self._called[frame_id] = f"{name} ({place}:{line})"
 
     def _of_written(self, ids: Mapping[str, Any]) -> dict[str, Any]:
         """What the user wrote, where torch names the wrapper that a decorator put around it."""
-        if (code := self._written_code.get(str(ids.get("frame_id")))) is None:
+        if (written := self._written_code.get(str(ids.get("frame_id")))) is None:
             return {}
-        named = {"co_name": code.co_name, "co_filename": code.co_filename}
-        return named | {"co_firstlineno": code.co_firstlineno}
+        name, code = written
+        return {
+            "co_name": name[:_TEXT],
+            "co_filename": code.co_filename,
+            "co_firstlineno": code.co_firstlineno,
+        }
 
     def stop(self) -> None:
         """End the recording; the file is whole from here on."""
@@ -888,9 +893,10 @@ def _at_first_step() -> dict[str, Any]:
     return facts
 
 
-def _behind_decorators() -> CodeType | None:
-    """Of the function that Dynamo is compiling, called by it: the code behind wrappers of decorators, which
-    take whatever they get and hand it to a function that they hold; None where there is no wrapper.
+def _behind_decorators() -> tuple[str, CodeType] | None:
+    """Of the function that Dynamo is compiling, called by it: name and code behind wrappers, of decorators
+    and of torch, which take whatever they get and hand it to a function or module that they hold; None where
+    there is no wrapper.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != "torch._dynamo.convert_frame":
@@ -899,26 +905,33 @@ def _behind_decorators() -> CodeType | None:
         frame = frame.f_back
     if frame is None:
         return None
-    compiled, closure = frame.f_locals.get("code"), frame.f_locals.get("closure")
-    code = compiled
+    code, closure = frame.f_locals.get("code"), frame.f_locals.get("closure")
+    found = None
     for _ in range(_MOST_DECORATORS):
         if not isinstance(code, CodeType) or code.co_flags & _TAKES_ALL != _TAKES_ALL or not closure:
             break
-        held = {name: _content(cell) for name, cell in zip(code.co_freevars, closure, strict=False)}
-        functions = {name: each for name, each in held.items() if isinstance(each, FunctionType)}
-        if len(functions) != 1 and not (functions := {n: functions[n] for n in _HELD if n in functions}):
+        held = {name: _held(cell) for name, cell in zip(code.co_freevars, closure, strict=False)}
+        functions = {name: each for name, each in held.items() if each is not None}
+        if len(functions) != 1 and not (functions := {n: functions[n] for n in _WRAPPED if n in functions}):
             break
-        function = next(iter(functions.values()))
+        name, function = next(iter(functions.values()))
         code, closure = function.__code__, function.__closure__
-    return code if code is not compiled else None
+        found = name.rpartition("<locals>.")[2], code
+    return found
 
 
-def _content(cell: Any) -> Any:
+def _held(cell: Any) -> tuple[str, FunctionType] | None:
+    """The function that a wrapper holds, with its name; of a module its `forward`."""
     try:
         value = cell.cell_contents
     except ValueError:
         return None
-    return value.__func__ if isinstance(value, MethodType) else value
+    if isinstance(value, sys.modules["torch"].nn.Module):
+        function = getattr(type(value), "forward", None)
+        name = f"{type(value).__name__}.forward"
+        return (name, function) if isinstance(function, FunctionType) else None
+    function = value.__func__ if isinstance(value, MethodType) else value
+    return (function.__qualname__, function) if isinstance(function, FunctionType) else None
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -154,12 +154,16 @@ def warm_up_script(job: str, processes: Iterable[AfterReady]) -> str | None:
             left_out += [text] if text not in left_out else []
     if not calls:
         return None
-    shown = {"inputs": calls, "left_out": left_out}
     return _SCRIPT.format(
         job=repr(job),
         answers=_ANSWERS,
-        **{name: pformat(value, width=100, sort_dicts=False) for name, value in shown.items()},
+        inputs=_literal(calls, "INPUTS = "),
+        left_out=_literal(left_out, "LEFT_OUT = "),
     )
+
+
+def _literal(value: Any, behind: str) -> str:
+    return pformat(value, width=100, sort_dicts=False).replace("\n", "\n" + " " * len(behind))
 
 
 def _unmade(each: CompileAfterReady) -> str | None:
