@@ -117,6 +117,7 @@ _SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 _LOOKS: dict[str, tuple[Any, Any]] = {
     # Marks that name no colour take the first one: text and rules in charts are drawn in ink.
     "chartCategoricalColors": (["#3A4654", *_SERIES], ["#B9C3CF", *_SERIES]),
+    # Fills no button: Streamlit writes white on it, which on the dark one has a contrast of 3.5.
     "primaryColor": ("#0067A5", "#2F8FD0"),
     "linkColor": ("#0067A5", "#6FBDF0"),
     "backgroundColor": ("#FFFFFF", "#10151C"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import streamlit as st
 
@@ -77,11 +76,9 @@ def _quick(regressions: Sequence[RegressionState]) -> None:
     """What is said most, in two clicks; what looks fixed has its way out first."""
     cured = all(each.is_cured for each in regressions)
     with st.container(horizontal=True):
-        for label, (state, icon) in _QUICK.items():
-            kind: Literal["primary", "secondary"] = (
-                "primary" if cured and state is TriageState.FIXED else "secondary"
-            )
-            if st.button(label, icon=icon, type=kind, key=f"triage-quick-{state.name}"):
+        offered = sorted(_QUICK.items(), key=lambda each: not (cured and each[1][0] is TriageState.FIXED))
+        for label, (state, icon) in offered:
+            if st.button(label, icon=icon, key=f"triage-quick-{state.name}"):
                 _say(label, state, regressions)
 
 
@@ -134,9 +131,7 @@ def _say(label: str, state: TriageState, regressions: Sequence[RegressionState])
         signing.name_field(f"{_NAME}-quick", "Your name")
         st.text_input("Note", max_chars=writing.LONGEST_NOTE, key=_QUICK_NOTE)
         ids = [each.regression.regression_id for each in regressions]
-        said = st.form_submit_button(
-            label, type="primary", key="triage-quick-say", on_click=_record_quick, args=(ids, state)
-        )
+        said = st.form_submit_button(label, key="triage-quick-say", on_click=_record_quick, args=(ids, state))
     if said and (problem := st.session_state.pop(_QUICK_PROBLEM, None)):
         st.warning(problem, icon=":material/report:")
     elif said:
@@ -185,7 +180,6 @@ def _question(decision: writing.TriageDecision, names: Sequence[str]) -> None:
     with st.container(horizontal=True):
         yes = st.button(
             "Record it",
-            type="primary",
             icon=":material/check:",
             on_click=_record,
             args=(decision,),

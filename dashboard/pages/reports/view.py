@@ -102,7 +102,6 @@ def _revoke(report: Report) -> None:
         signing.name_field("revoke-name")
         st.button(
             "Revoke it",
-            type="primary",
             on_click=signing.act,
             args=("reports", "revoke-name", lambda by: _revoked(report.report_id, by)),
             key="revoke-yes",

@@ -66,7 +66,7 @@ def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
             key="ask-trials",
         )
         signing.name_field("ask-name")
-        st.button("Queue it", type="primary", on_click=_queue, key="ask-yes")
+        st.button("Queue it", on_click=_queue, key="ask-yes")
 
 
 def _queue() -> None:
@@ -119,6 +119,4 @@ def _confirmed(title: str, what: str, *, icon: str, key: str, act: Callable[[str
     with st.popover(title, icon=icon, key=key):
         st.markdown(escaped(f"{what}: {title.lower()}?"))
         signing.name_field(f"{key}-name")
-        st.button(
-            "Yes", type="primary", on_click=signing.act, args=(PAGE, f"{key}-name", act), key=f"{key}-yes"
-        )
+        st.button("Yes", on_click=signing.act, args=(PAGE, f"{key}-name", act), key=f"{key}-yes")

@@ -159,7 +159,6 @@ def _show(preview: Preview) -> None:
         with st.container(horizontal=True):
             st.button(
                 "Take out" if preview.upload.writing is Writing.REMOVE else "Import",
-                type="primary",
                 icon=":material/check:",
                 on_click=_bring_in,
                 args=(preview.upload,),

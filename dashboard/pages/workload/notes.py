@@ -46,7 +46,7 @@ def draw(view: View, builds: Mapping[str, str]) -> None:
             if workload:
                 st.checkbox(escaped(f"{workload} alone"), value=True, key="note-of-one")
             forms.name_field("note-name")
-            st.form_submit_button("Write it", type="primary", on_click=_write, args=(machine, workload))
+            st.form_submit_button("Write it", on_click=_write, args=(machine, workload))
         _removal(view, builds)
 
 
