@@ -79,7 +79,7 @@ def _comparison(database: Database, values: Values) -> Comparison:
         filters,
         machine_id=sides.machine_id,
         policy=in_force().policy,
-        said=sides.said,
+        remarks=sides.remarks,
     )
 
 

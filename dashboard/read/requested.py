@@ -28,7 +28,7 @@ class Requested(NamedTuple):
 
     link: Link
     unknown: tuple[str, ...]
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def resolved_link(link: Link, choices: Choices) -> Requested:
@@ -49,26 +49,26 @@ def resolved_link(link: Link, choices: Choices) -> Requested:
     machine = link.machine or (first.machine_id if first else None)
     database = reader()
     sides: dict[str, str | Selection] = {key: _as_pages_say(name, choices) for key, name in wanted.items()}
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     try:
         if {"base", "head"} <= by_name.keys():
             both = resolve_sides(sides["base"], sides["head"], database, machine)
-            sides["base"], sides["head"], said = both[:3]
+            sides["base"], sides["head"], remarks = both[:3]
     except CompilewatchError:
         # Which of the two means nothing is told below.
-        said = ()
+        remarks = ()
     for key in by_name:
         side = sides[key]
         try:
             if isinstance(side, str):
                 side, more = resolve_one(side, database, machine)
-                said += more
+                remarks += more
             link = replace(link, **_taken(key, side, database))
         except CompilewatchError as error:
             nothing: dict[str, Any] = {key: None}
             link = replace(link, **nothing)
             unknown += (f"{key}: {error.message} {error.next_step}".strip(),)
-    return Requested(link, unknown, said)
+    return Requested(link, unknown, remarks)
 
 
 def _as_pages_say(name: str, choices: Choices) -> str | Selection:

@@ -135,9 +135,9 @@ def _box_px(words: Mapping[str, str]) -> int:
     return min(_WIDEST_BOX_PX, max(_BOX_PX, _BESIDE_WORDS_PX + round(_LETTER_PX * longest)))
 
 
-def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) -> DeltaGenerator:
+def header(view: View, problems: tuple[str, ...], remarks: tuple[str, ...] = ()) -> DeltaGenerator:
     """Title, machine, build and suite to be chosen, the line of context, what the link asked for in vain, and
-    what is `said` of the builds that were taken for a name.
+    `remarks` on the builds that were taken for a name.
 
     Returns the place beside the title that is kept for what can be done with the page.
     """
@@ -164,7 +164,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),
             icon=":material/link_off:",
         )
-    for sentence in said:
+    for sentence in remarks:
         st.caption(escaped(sentence))
     if view.link.data is not None and view.link.data != drawn_version():
         st.caption(

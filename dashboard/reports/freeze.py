@@ -157,9 +157,9 @@ def _compared(
     made_from: str,
     link: Link | None = None,
 ) -> _Shown:
-    base, head, said, machine_id = sides
+    base, head, remarks, machine_id = sides
     comparison = compare(
-        reader(), base, head, filters, machine_id=machine_id, policy=in_force().policy, said=said
+        reader(), base, head, filters, machine_id=machine_id, policy=in_force().policy, remarks=remarks
     )
     labels = labels_of(read_workloads(filters))
     floors = floors_of(comparison.machine_id)

@@ -43,7 +43,7 @@ def compare(
     machine_id: str | None = None,
     policy: Policy | None = None,
     asked: Sequence[Metric] = (),
-    said: tuple[str, ...] = (),
+    remarks: tuple[str, ...] = (),
 ) -> Comparison:
     """Judge `head` against `base` over the trials that `filters` let through.
 
@@ -53,7 +53,7 @@ def compare(
 
     `machine_id`: the machine that is asked about, also where `filters` name just one; no trial of another
     takes part. Where none is named, the machine with most matched cases is judged and `left_out` names the
-    others. `asked`: further metrics, as `compare_builds` takes them. `said` is of the choice of the sides
+    others. `asked`: further metrics, as `compare_builds` takes them. `remarks` is of the choice of the sides
     (`db.verdicts.sides.Sides`). Raises VerdictError where a side has no trial or a trial is on both sides.
     """
     policy = policy or Policy()
@@ -95,9 +95,9 @@ def compare(
             asked=asked,
             until_decided=are_until_decided(connection, of_head),
         )
-    if not said:
+    if not remarks:
         return comparison
-    chosen = comparison.model_copy(update={"said": said})
+    chosen = comparison.model_copy(update={"said": remarks})
     return chosen.model_copy(update={"sentences": sentences(chosen)})
 
 

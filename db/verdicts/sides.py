@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
     """One selection for a name, and what is said where the name stood for several."""
 
     side: Selection
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Sides(NamedTuple):
@@ -44,7 +44,7 @@ class Sides(NamedTuple):
 
     base: Selection
     head: Selection
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     machine_id: str | None = None
 
 
@@ -62,7 +62,7 @@ def resolve_side(name: str, database: Database) -> Selection:
 
 def resolve_one(name: str, database: Database, machine_id: str | None = None) -> Chosen:
     """What `name` stands for on a machine, or anywhere; of several the one with most cases there, the newest
-    of these, and `said` names the others. Raises as `resolve_side`.
+    of these, and `remarks` names the others. Raises as `resolve_side`.
     """
     found = _candidates(name, database, machine_id)[:_MOST_CHOICES]
     if len(found) == 1:
@@ -77,7 +77,7 @@ def resolve_sides(
     base: str | Selection, head: str | Selection, database: Database, machine_id: str | None = None
 ) -> Sides:
     """Both sides of a comparison, on a machine or anywhere. Where a name stands for several builds, that pair
-    of them is taken which has most cases in common, and `said` names the others. Raises as `resolve_side`.
+    of them is taken which has most cases in common, and `remarks` names the others. Raises as `resolve_side`.
     """
     if machine_id is None and {base, head} & {LATEST, PREVIOUS}:
         machine_id = newest_machine(database)
@@ -103,12 +103,12 @@ def resolve_sides(
     )
     common = f"{plural(len(cases[0][first] & cases[1][second]), 'case')} of the other side"
     torch = _torch_of(database)
-    said = tuple(
+    remarks = tuple(
         _several(of_side, place, common, torch)
         for of_side, place in zip(choices, (first, second), strict=True)
         if len(of_side) > 1
     )
-    return Sides(choices[0][first], choices[1][second], said, machine_id)
+    return Sides(choices[0][first], choices[1][second], remarks, machine_id)
 
 
 def builds_named(names: Iterable[str], database: Database) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class Sides:
 
     base: Selection
     head: Selection
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     change: str | None = None
     pull_request_commit: str | None = None
 
@@ -252,7 +252,7 @@ def sides_by_code(
 
     `named` is a commit, branch or tag; without one it is the merge base with the branch that the CI's
     variables or the clone name. Where that commit was not measured it is its nearest measured ancestor, and
-    `said` tells. A run without code of one's own meets the run before, of its suite on its machine. Raises
+    `remarks` tells. A run without code of one's own meets the run before, of its suite on its machine. Raises
     ConfigError or NotFoundError where `named` is no revision, or no base is known.
     """
     run_id = head.run_id

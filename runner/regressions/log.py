@@ -66,7 +66,7 @@ def log_builds(
     comparisons: Sequence[Comparison] | None = None,
     request_confirmations: bool = False,
     fresh: bool = False,
-    told: bool = True,
+    with_messages: bool = True,
     found_on: str | None = None,
 ) -> Logged:
     """The same for the runs of several builds that took turns: each release against the one before it, or
@@ -74,14 +74,14 @@ def log_builds(
 
     `fresh`: the runs were measured because something was suspected, or by turns until it was decided, so what
     they show is confirmed by them. `found_on` is the pull request or branch.
-    A single run is judged by nothing here, and still confirms what waits for its build. Not `told`
+    A single run is judged by nothing here, and still confirms what waits for its build. Not `with_messages`
     is what another message says.
     """
     if comparisons is None:
         fresh = fresh or are_confirmation(database, run_ids)
         comparisons = list(compare_runs(database, run_ids, settings))
     recorded = Recorded()
-    channels = [channel.name for channel in settings.channel if told]
+    channels = [channel.name for channel in settings.channel if with_messages]
     for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:

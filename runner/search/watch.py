@@ -306,7 +306,7 @@ def _try(
         against = in_use.version_of(release.package)
         means.say(f"Measuring {plural(len(plan.trials), 'trial')}, by turns with {against}.")
         run_ids = _measure(plan, means, until)
-        log_builds(database, run_ids, settings, told=False)
+        log_builds(database, run_ids, settings, with_messages=False)
         run_ids += _look_again(database, settings, run_ids, means, until)
     comparison = _comparison(database, settings, run_ids)
     if comparison is None:
@@ -355,7 +355,7 @@ def _look_again(
         if planned is not None:
             means.say(f"Measuring {plural(len(planned.spec.cases), 'case')} again that may be slower.")
             again = _measure(plan_request(settings, planned.spec), means, until)
-            log_builds(database, again, settings, fresh=True, told=False)
+            log_builds(database, again, settings, fresh=True, with_messages=False)
             looked += again
     return looked
 

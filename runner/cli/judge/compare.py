@@ -154,7 +154,7 @@ def compare(
             policy=policy,
             filters=filters,
             machine=sides.machine_id,
-            said=sides.said,
+            remarks=sides.remarks,
         )
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)

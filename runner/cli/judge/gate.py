@@ -154,13 +154,13 @@ def _judge(
     head = head_run(database, settings, run=judged[0], commit=judged[1], machine=machine)
     if named:
         both = resolve_sides(named, head.run, database)
-        sides = Sides(both.base, both.head, both.said)
+        sides = Sides(both.base, both.head, both.remarks)
     else:
         sides = sides_by_code(database, settings, head, commit)
     return judge(
         *(database, sides.base, sides.head, settings),
         machine=machine,
-        said=sides.said,
+        remarks=sides.remarks,
         found_on=sides.change,
         pull_request_commit=sides.pull_request_commit,
     )

@@ -157,12 +157,12 @@ def judge(
     policy: Policy | None = None,
     filters: Filters | None = None,
     machine: str | None = None,
-    said: tuple[str, ...] = (),
+    remarks: tuple[str, ...] = (),
     found_on: str | None = None,
     pull_request_commit: str | None = None,
 ) -> ComparisonReport:
-    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets. `said`,
-    `found_on` and `pull_request_commit` are of the choice of the sides.
+    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
+    `remarks`, `found_on` and `pull_request_commit` are of the choice of the sides.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
     """
@@ -171,7 +171,7 @@ def judge(
         *(database, base, head, filters),
         machine_id=machine,
         policy=policy or settings.policy,
-        said=said,
+        remarks=remarks,
         asked=BESIDE,
     )
     beside = comparison.asked
@@ -419,7 +419,7 @@ def _judge_run(
         return judge(
             *(database, sides.base, sides.head, settings),
             filters=Filters(workloads=workloads),
-            said=sides.said,
+            remarks=sides.remarks,
             found_on=sides.change,
             pull_request_commit=sides.pull_request_commit,
         )

@@ -356,17 +356,17 @@ class ModelQuestion:
 
 
 def _begun(
-    plan: Plan, cases: dict[Case, str], question: Question, database: Database, asked: ModelQuestion
+    plan: Plan, cases: dict[Case, str], question: Question, database: Database, model: ModelQuestion
 ) -> tuple[Plan, Racing, tuple[str, ...]]:
     """The plan, in the run that an earlier command began and did not decide where there is one."""
-    settings = asked.settings
+    settings = model.settings
     state = State.load(question, settings.data_dir)
     run = plan.runs[0]
 
     def racing(run_id: str) -> Racing:
-        race = race_of(list(cases.values()), asked.price.objective, settings.policy)
+        race = race_of(list(cases.values()), model.price.objective, settings.policy)
         durations = Durations(stored_durations_s(database, plan))
-        made = Racing(database, run_id, race, cases, asked.price, durations)
+        made = Racing(database, run_id, race, cases, model.price, durations)
         made.read()
         return made
 

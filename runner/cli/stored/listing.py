@@ -98,10 +98,10 @@ _MEASURED_BY = {
 """What measures cases that a preset has as rows."""
 
 
-def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: Form) -> None:
+def print_cases(rows: Sequence[Case], door: Door, chosen: Columns | None, form: Form) -> None:
     """Without columns asked for, a table has those of `run`, JSON and CSV have every one and the notes."""
     if form.json or form.csv:
-        cells = asked or LISTED
+        cells = chosen or LISTED
         if form.json:
             _print_json(rows, cells)
         else:
@@ -111,7 +111,7 @@ def print_cases(rows: Sequence[Case], door: Door, asked: Columns | None, form: F
         print_lines([f"No stored case has a row in this table. Measure with {with_what}."])
     else:
         usual = (CELLS["workload"], CELLS["strategy"], *DOORS[Door.RUN], CELLS["notes"])
-        _print_table(rows, asked or usual, markdown=form.markdown)
+        _print_table(rows, chosen or usual, markdown=form.markdown)
 
 
 def _print_table(rows: Sequence[Case], columns: Columns, *, markdown: bool) -> None:

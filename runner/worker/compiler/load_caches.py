@@ -171,10 +171,10 @@ def _compiler() -> str | None:
         from torch._inductor.cpp_builder import get_cpp_compiler
 
         command = [str(get_cpp_compiler()), "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except Exception:  # noqa: BLE001 - torch raises one of its own where there is no compiler
         return None
-    return said.stdout.partition("\n")[0] or None
+    return answer.stdout.partition("\n")[0] or None
 
 
 def _installed(name: str) -> str | None:

@@ -83,11 +83,11 @@ def test_of_several_builds_the_one_with_most_cases_in_common_is_taken_and_all_ar
     )
     assert sides.base.build_ids == (plain,)
     assert len(builds_named(["torch=2.12.0"], sqlite_database)) == 2
-    (sentence,) = sides.said
+    (sentence,) = sides.remarks
     for build_id in builds_named(["torch=2.12.0"], sqlite_database):
         assert build_id[:8] in sentence
     assert "4 cases" in sentence
-    assert resolve_sides(plain, "latest", sqlite_database).said == ()
+    assert resolve_sides(plain, "latest", sqlite_database).remarks == ()
 
 
 @pytest.mark.parametrize(
