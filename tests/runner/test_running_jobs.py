@@ -20,6 +20,7 @@ import pytest
 from compilewatch.dashboard.api import jobs as jobs_api
 from compilewatch.dashboard.document.sections import sections
 from compilewatch.dashboard.pages.runs.jobs import running_jobs
+from compilewatch.dashboard.parts.parts import Lines, Table
 from compilewatch.dashboard.read import database as read_database
 from compilewatch.dashboard.read.database import DATABASE_VARIABLE
 from compilewatch.db.cause.running_jobs import compiled_sentence, job_rows, waiting_sentences
@@ -362,6 +363,19 @@ def test_a_report_is_data_and_needs_its_scope(
 def _report(job: str, host: str = "a", **more: Any) -> JobReport:
     process = secret_hash(job + host)[:32]
     return JobReport(**{"process": process, "sequence": 1, "job": job, "host": host} | more)
+
+
+def test_the_page_says_of_each_job_in_a_line_of_its_own_who_waits() -> None:
+    late = {"ready": True, "compiles_after_ready": 1, "cost_after_ready_ns": 2_000_000_000}
+    states = [
+        JobState(**_report(job, **late).model_dump(), seen_at=NOW, compiling_since=None) for job in ("a", "b")
+    ]
+    lines, table = running_jobs(states, NOW)
+    assert isinstance(lines, Lines)
+    said = "compiled after ready on 1 of 1 host: 1 compilation, 2.00 s."
+    assert lines.lines == (f"a: {said}", f"b: {said}")
+    assert isinstance(table, Table)
+    assert list(table.frame["job"]) == ["a", "b"]
 
 
 def test_people_are_told_once_an_hour_on_how_many_hosts_it_compiled(database: Database) -> None:

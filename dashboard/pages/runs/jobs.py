@@ -8,7 +8,7 @@ from datetime import datetime
 import pandas as pd
 
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.parts import Part, TableColumn, informative
+from compilewatch.dashboard.parts.parts import Lines, Part, TableColumn, informative
 from compilewatch.db.cause.running_jobs import compiled_sentence, job_rows, jobs_of, waiting_sentences
 from compilewatch.db.records.hosts import JobState
 
@@ -41,14 +41,17 @@ _JOBS = {
 
 
 def running_jobs(states: Sequence[JobState], now: datetime) -> tuple[Part, ...]:
-    """Which job compiles while somebody waits, and a row for each process; nothing without such a job."""
+    """Which job compiles while somebody waits, a line each, and a row for each process; nothing without such
+    a job.
+    """
     rows = pd.DataFrame(job_rows(states, now))
-    said = [
+    said = tuple(
         f"{job}: {sentence}."
         for job, processes in jobs_of(states).items()
         for sentence in (*waiting_sentences(processes, now), compiled_sentence(processes))
         if sentence
-    ]
+    )
     alt = "Processes of running jobs with what they compile now and compiled after they were ready"
     shown = informative(_JOBS, rows)
-    return parts.table(JOBS, alt, rows, shown, title="Jobs in production", note=" ".join(said))
+    lines = (Lines(said, key="runs-jobs-said"),) if said else ()
+    return (*lines, *parts.table(JOBS, alt, rows, shown, title="Jobs in production"))
