@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from compilewatch.db.records.hosts import JobState
+from compilewatch.db.records.hosts import JobEvent, JobState
 from compilewatch.db.units import count, duration, plural
 
 _NS_PER_S = 1_000_000_000
@@ -39,21 +39,44 @@ def compiled_sentence(job: Sequence[JobState]) -> str | None:
 
 
 def compiled_lines(job: Sequence[JobState]) -> list[str]:
-    """The newest compilation of each process that compiled after it was ready, the most expensive first."""
-    late = sorted(
-        (each for each in job if each.compiles_after_ready), key=lambda each: -each.cost_after_ready_ns
-    )
-    lines = [
-        f"{_place(each)}: {plural(each.compiles_after_ready, 'compilation')}, "
-        f"{duration(each.cost_after_ready_ns)}" + (f"; {newest}" if (newest := newest_text(each)) else "")
-        for each in late[:_NAMED]
+    """What processes compiled last after they were ready, those of the same in one line, the most expensive
+    first.
+    """
+    alike: dict[Any, list[JobState]] = defaultdict(list)
+    for each in job:
+        if each.compiles_after_ready:
+            newest = _newest(each)
+            alike[newest and (newest.what, newest.request, newest.reason)].append(each)
+    for together in alike.values():
+        together.sort(key=lambda each: -each.cost_after_ready_ns)
+    groups = sorted(alike.values(), key=lambda together: -_cost_ns(together))
+    left_out = sum(map(len, groups[_NAMED:]))
+    return [
+        *map(_compiled_line, groups[:_NAMED]),
+        *([f"and {plural(left_out, 'process')} more"] if left_out else []),
     ]
-    return [*lines, *([f"and {plural(len(late) - _NAMED, 'process')} more"] if len(late) > _NAMED else [])]
+
+
+def _compiled_line(together: Sequence[JobState]) -> str:
+    first, *others = together
+    compiles = sum(each.compiles_after_ready for each in together)
+    more = f" and {plural(len(others), 'other')}" if others else ""
+    newest = f"; {text}" if (text := newest_text(first)) else ""
+    cost = duration(_cost_ns(together))
+    return f"{_place(first)}{more}: {plural(compiles, 'compilation')}, {cost}{newest}"
+
+
+def _cost_ns(states: Sequence[JobState]) -> int:
+    return sum(each.cost_after_ready_ns for each in states)
+
+
+def _newest(state: JobState) -> JobEvent | None:
+    return max(state.events, key=lambda each: each.number, default=None)
 
 
 def newest_text(state: JobState) -> str | None:
     """What a process compiled last after it was ready."""
-    newest = max(state.events, key=lambda each: each.number, default=None)
+    newest = _newest(state)
     if newest is None:
         return None
     waiting = f", request {newest.request}" if newest.request else ""
