@@ -1,7 +1,6 @@
 """The database that the dashboard reads: where it is, opened once for all threads, and what of the
 configuration is in force.
 
-
 Opened for reading only, but for what running jobs say: hundreds of ranks do every few seconds, and opening
 anew takes four times what writing does. Nothing here migrates.
 """
