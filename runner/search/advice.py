@@ -343,6 +343,12 @@ class Price:
             cost = (paid + self.steps * latency) / (self.steps * control)
         return None if math.isnan(cost) else math.log(cost)
 
+    def log_eager(self, trial: Mapping[str, Any]) -> float:
+        """Logarithm of eager's cost in the trial, which `log_cost` is against; 0 where it is against none."""
+        control = trial["control_latency_ns"]
+        is_against = self.objective in (Objective.LATENCY, Objective.COST)
+        return math.log(control) if is_against and control > 0 else 0.0
+
     def _paid_ns(self, trial: Mapping[str, Any], cold_ns: float) -> float:
         """Compile cost of a process, on average over all its starts: only the first finds empty caches."""
         if pd.isna(trial["trial_compile_cost_ns"]):
@@ -444,7 +450,7 @@ class Racing:
         if trial["status"] == "ok" and trial["numerics_status"] != NumericsStatus.FAIL.value:
             cost = self.price.log_cost(trial, self._cold_ns(case))
             if cost is not None:
-                self.race.note(name, cost)
+                self.race.note(name, cost, self.price.log_eager(trial))
             elif name != EAGER.name:
                 self._leave(name, Left.FAILED, "nothing was measured of it")
         elif pd.isna(kind) or kind == FailureKind.WRONG_RESULT.value:
@@ -455,7 +461,7 @@ class Racing:
             if kind in _OF_THE_MODEL:
                 self.broken = f"{words(str(kind))}: {message}"
         for left in set(self.race.left) - before:
-            gain = ratio(math.exp(-self.race.mean(left) + self.race.mean(EAGER.name)))
+            gain = ratio(1.0 / self.race.against_eager(left)[0])
             self.whys.setdefault(left, f"{gain} of eager, shown to be worse than {self.race.leader}")
             if not self._quiet:
                 announce(f"{left} leaves: {self.whys[left]}.")

@@ -1,8 +1,12 @@
 """A race between candidates: which costs least, each measured no longer than it takes to tell.
 
 A trial gives the log cost of one candidate against eager in the same process, so that a machine that is
-slow for a minute is slow for both. After each trial its candidate is looked at. One that is shown to cost
-more than another leaves for good; one that is shown to be better than the leader by at most the margin rests.
+slow for a minute is slow for both. Where eager differs between processes by itself, by luck of the heap, a
+candidate would win by a slow eager beside it: candidates are told from each other by as much of eager's
+differences as they follow (a control variate: Lavenberg and Welch 1981, Management Science 27(3), 322-335),
+found by regression over the race and shrunk towards all of it. After each trial its candidate is looked at.
+One that is shown to cost more than another leaves for good; one that is shown to be better than the leader by
+at most the margin rests.
 
 The best candidate leaves wrongly in `level` of all races at most, however long they last and however many
 take part: at look k of n candidates each of its n - 1 tests has `level` x share of look k / (n - 1), and the
@@ -24,6 +28,7 @@ from statistics import fmean
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.significance import FEWEST_DF, Moderated, moderate
@@ -34,6 +39,10 @@ FEWEST = 2
 """Trials of a candidate before it is looked at."""
 ALONE = 2.0
 """Margins by which one trial alone must be ahead to be the choice (others: docs/measured/advise.md)."""
+_FOLLOWED = 0.2
+"""Spread of the share of eager's differences that candidates do not follow, before anything is measured."""
+_WITHIN = 6
+"""Trials beyond the first of their candidates from which on these alone tell that share."""
 _MOST_MORE = 10_000
 """Trials beyond which nobody is told how many would decide."""
 
@@ -87,6 +96,9 @@ class Race:
         self._exact = {eager} if eager_is_exact else set()
         self.margin = math.log1p(margin)
         self._values: dict[str, list[float]] = {name: [] for name in self._names}
+        self._eagers: dict[str, list[float]] = {name: [] for name in self._names}
+        self._adjusted: dict[str, list[float]] = {name: [] for name in self._names}
+        self._paired: Moderated | None = None
         self._noise: Moderated | None = None
         self._df = 0.0
         self._at_look: dict[str, tuple[float, float]] = {}
@@ -105,10 +117,12 @@ class Race:
         return len(self._values[name])
 
     def mean(self, name: str) -> float:
-        """Its mean log cost; infinite without a trial."""
-        values = self._values[name]
-        if values:
-            return fmean(values)
+        """Its mean log cost, as candidates are told from each other; infinite without a trial."""
+        return self._mean(self._adjusted, name)
+
+    def _mean(self, values: Mapping[str, Sequence[float]], name: str) -> float:
+        if values[name]:
+            return fmean(values[name])
         return 0.0 if name in self._exact else math.inf
 
     @property
@@ -121,10 +135,14 @@ class Race:
         self.left.setdefault(name, why)
         self.faster.discard(name)
 
-    def note(self, name: str, log_cost: float) -> None:
-        """One more trial of a candidate, which is looked at."""
+    def note(self, name: str, log_cost: float, log_eager: float = 0.0) -> None:
+        """One more trial of a candidate, which is looked at. `log_eager` is the log cost of eager in the same
+        process; 0 where costs are not against it.
+        """
         self._values[name].append(log_cost)
-        self._noise = self._moderated()
+        self._eagers[name].append(log_eager)
+        self._adjusted = self._adjust()
+        self._paired, self._noise = self._moderated(self._values), self._moderated(self._adjusted)
         if name in self.left or self.trials(name) < FEWEST:
             return
         level = self._level_of(name)
@@ -181,7 +199,7 @@ class Race:
             return self.leader
         shown = [name for name in self.running if name in self.faster]
         settled, leader = min(shown, key=self.mean, default=self._eager), self.leader
-        values, eagers = self._values[leader], self._values[self._eager] or [0.0]
+        values, eagers = self._adjusted[leader], self._adjusted[self._eager] or [0.0]
         needed = self.margin * (1.0 if len(values) >= FEWEST else ALONE)
         is_ahead = bool(values) and max(values) < min(eagers)
         return leader if is_ahead and self.mean(settled) - self.mean(leader) > needed else settled
@@ -192,7 +210,8 @@ class Race:
         """
         ends = self._at_look.get(name)
         interval = None if ends is None else (math.exp(ends[0]), math.exp(ends[1]))
-        return math.exp(self.mean(name) - self.mean(self._eager)), interval
+        paired = [self._mean(self._values, each) for each in (name, self._eager)]
+        return math.exp(paired[0] - paired[1]), interval
 
     def more_trials(self, name: str) -> int | None:
         """Trials more, of it and of the leader, that would tell it from the leader, and the leader from
@@ -257,31 +276,54 @@ class Race:
         return math.inf if name in self._exact else self.trials(name)
 
     def _difference(self, name: str, other: str) -> Difference | None:
-        """None where nothing tells the noise of one of the two, or one degree of freedom alone."""
-        if self._noise is None:
+        """None where nothing tells the noise of one of the two, or one degree of freedom alone. Against eager
+        by the pairs alone: what is promised is what a comparison of the stored trials says.
+        """
+        is_paired = self._eager in (name, other)
+        noise, values = (self._paired, self._values) if is_paired else (self._noise, self._adjusted)
+        if noise is None:
             return None
         squares, total = 0.0, 0.0
         for each in (name, other):
             place, n = self._names.index(each), self._counted(each)
             if n == math.inf:
                 continue
-            df = float(self._noise.df[place])
+            df = float(noise.df[place])
             if not n or df <= 0:
                 return None
-            square = float(self._noise.variance[place]) / n
+            square = float(noise.variance[place]) / n
             total += square
             squares += square**2 / df
         # What the candidates share counts once.
         df = min(total**2 / squares, self._df) if squares else math.inf
         if df < FEWEST_DF:
             return None
-        return Difference(self.mean(name) - self.mean(other), math.sqrt(total), df)
+        return Difference(self._mean(values, name) - self._mean(values, other), math.sqrt(total), df)
 
-    def _moderated(self) -> Moderated:
+    def _adjust(self) -> dict[str, list[float]]:
+        """The log costs without the share of eager's departures from its mean that no candidate follows."""
+        names = [name for name in self._names if self._values[name]]
+        places = np.repeat(np.arange(len(names)), [self.trials(name) for name in names])
+        costs, eagers = (
+            np.array([each for name in names for each in of[name]]) for of in (self._values, self._eagers)
+        )
+        groups = len(names) if len(costs) - len(names) >= _WITHIN else 1
+        x, y = (_centred(each, places if groups > 1 else 0 * places) for each in (eagers, costs))
+        squares, df = float(x @ x), len(costs) - groups - 1
+        if df < 1 or not squares:
+            return {name: list(values) for name, values in self._values.items()}
+        slope = -float(x @ y) / squares
+        rest = y + slope * x
+        weight = squares / (squares + float(rest @ rest) / df / _FOLLOWED**2)
+        share = min(1.0, max(0.0, weight * slope))
+        adjusted = iter((costs + share * (eagers - eagers.mean())).tolist())
+        return {name: [next(adjusted) for _ in self._values[name]] for name in self._names}
+
+    def _moderated(self, of: Mapping[str, Sequence[float]]) -> Moderated:
         """The noise of one trial of each candidate, shrunk as the judge shrinks that of cases, and of few
         trials no less than that of the noisiest candidate: two may lie close together by chance.
         """
-        values = [self._values[name] for name in self._names]
+        values = [of[name] for name in self._names]
         df: Floats = np.array([max(len(each) - 1.0, 0.0) for each in values])
         own = np.array([np.var(each, ddof=1) if len(each) > 1 else np.nan for each in values])
         self._df, policy = float(np.sum(df)), self._policy
@@ -290,6 +332,13 @@ class Race:
         few = df + 1.0 < policy.few_trials
         noisiest = float(np.nanmax(own)) if np.isfinite(own).any() else 0.0
         return replace(noise, variance=np.where(few, np.maximum(noise.variance, noisiest), noise.variance))
+
+
+def _centred(values: Floats, groups: NDArray[np.intp]) -> Floats:
+    """Each less the mean of its group."""
+    means: Floats = np.bincount(groups, values) / np.bincount(groups)
+    centred: Floats = values - means[groups]
+    return centred
 
 
 def _doubling(most: int) -> list[int]:

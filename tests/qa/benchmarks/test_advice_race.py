@@ -4,7 +4,7 @@
 
 A race has eight compiled candidates against eager. What they truly cost against eager is drawn: what
 compiling gains at all from the recorded cases, what candidates of one model differ by from a Student t. Each
-trial has the noise of a recorded case: what the log ratio of compiled and eager differed by between fresh
+trial has the noise of a recorded case: what compiled and eager of one process differed by between fresh
 processes of one run, smoothed by half the spread. A trial's price is that of the case; two of the eight are
 autotuned and cost three times it.
 """
@@ -52,7 +52,9 @@ to 0.09 there, default and reduce-overhead by 0.36 to 1.07 here.
 
 @dataclass(frozen=True)
 class Recorded:
-    """One compiled case: mean log cost against eager, what trials of a run differ by, seconds a trial."""
+    """One compiled case: mean log cost against eager, what trials of a run differ by (logarithms of compiled
+    and of eager beside it: trials, 2), seconds a trial.
+    """
 
     mean: float
     differences: Floats
@@ -66,7 +68,7 @@ def _latency_ns(trial: dict[str, Any], side: str = "") -> float | None:
 
 def recorded(machine: str) -> list[Recorded]:
     """Every case with at least three fresh processes in a run."""
-    by_case: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = defaultdict(
+    by_case: dict[tuple[str, str], dict[str, list[tuple[float, float, float]]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for path in RECORDED[machine]:
@@ -76,24 +78,28 @@ def recorded(machine: str) -> list[Recorded]:
             if trial["status"] == "ok" and ours and eagers:
                 began, ended = (datetime.fromisoformat(trial[name]) for name in ("started_at", "ended_at"))
                 case = trial["workload"]["name"], trial["strategy"]["name"]
-                value = math.log(ours / eagers), (ended - began).total_seconds()
+                value = math.log(ours), math.log(eagers), (ended - began).total_seconds()
                 by_case[case][trial["run_id"]].append(value)
     cases = []
     for runs in by_case.values():
         whole = [np.array(run) for run in runs.values() if len(run) >= 3]
         if whole:
-            parts = [(x[:, 0] - x[:, 0].mean()) * np.sqrt(len(x) / (len(x) - 1)) for x in whole]
+            parts = [(x[:, :2] - x[:, :2].mean(axis=0)) * np.sqrt(len(x) / (len(x) - 1)) for x in whole]
             every = np.concatenate(whole)
-            cases.append(Recorded(every[:, 0].mean(), np.concatenate(parts), float(np.median(every[:, 1]))))
+            gain = float((every[:, 0] - every[:, 1]).mean())
+            cases.append(Recorded(gain, np.concatenate(parts), float(np.median(every[:, 2]))))
     return cases
 
 
 @dataclass(frozen=True)
 class World:
-    """True log costs, what trials will show (candidates, trials), and what one costs in seconds."""
+    """True log costs, what trials will show (candidates, trials), how far eager departs in each, and what one
+    costs in seconds.
+    """
 
     true: Floats
     x: Floats
+    eager: Floats
     price_s: Floats
 
     @property
@@ -116,10 +122,12 @@ def worlds(machine: str, races: int, *, equal: bool, seed: int = 1) -> Iterator[
         picked = [cases[n] for n in generator.integers(len(cases), size=CANDIDATES)]
         true = np.zeros(CANDIDATES) if equal else true
         drawn = np.array([generator.choice(each.differences, MOST) for each in picked])
-        spread = np.array([each.differences.std() for each in picked])
-        jitter = 0.5 * spread[:, None] * generator.standard_normal(drawn.shape)
+        # As correlated as they are: a slow minute is slow for both.
+        spread = [0.25 * np.cov(each.differences.T) for each in picked]
+        jitter = np.array([generator.multivariate_normal((0.0, 0.0), each, MOST) for each in spread])
+        ours, eager = np.moveaxis((drawn + jitter) / np.sqrt(1.25), 2, 0)
         price_s = np.array([each.trial_s for each in picked]) * np.where(np.arange(CANDIDATES) >= 6, 3.0, 1.0)
-        yield World(true, true[:, None] + (drawn + jitter) / np.sqrt(1.25), price_s)
+        yield World(true, true[:, None] + ours - eager, eager, price_s)
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,8 @@ def raced(world: World, seconds: float) -> Ended:
     price = dict(zip(NAMES, world.price_s.tolist(), strict=True))
     spent = 0.0
     while (name := race.next_up(price, seconds - spent)) is not None and race.trials(name) < MOST:
-        race.note(name, float(world.x[NAMES.index(name), race.trials(name)]))
+        at = NAMES.index(name), race.trials(name)
+        race.note(name, float(world.x[at]), float(world.eager[at]))
         spent += price[name]
     chosen = race.choice()
     best = NAMES[int(world.true.argmin())]
@@ -232,7 +241,7 @@ def test_races(machine: str) -> None:
 def _close(world: World, generator: np.random.Generator) -> World:
     """With that noise, a model whose candidates gain -10 to 10 % and differ by 2 %."""
     true = generator.uniform(-0.1, 0.1) + 0.02 * generator.standard_t(3, CANDIDATES)
-    return World(true, world.x - world.true[:, None] + true[:, None], world.price_s)
+    return World(true, world.x - world.true[:, None] + true[:, None], world.eager, world.price_s)
 
 
 @pytest.mark.parametrize("machine", RECORDED)

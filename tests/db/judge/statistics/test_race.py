@@ -148,6 +148,25 @@ def test_one_trial_far_ahead_is_taken_and_one_a_little_ahead_is_not() -> None:
     assert race_of([("a", -0.5), ("a", 0.01)]).choice() == "eager"
 
 
+def test_a_slow_eager_beside_it_makes_no_candidate_the_best() -> None:
+    """Eager takes 1 or 3 ms by luck, which no candidate follows: "b" had it slow beside."""
+    race = race_of([])
+    for name, cost, eager in (("a", 0.50, 1.0), ("b", 0.55, 3.0), ("c", 0.53, 1.02), ("d", 0.52, 0.98)):
+        race.note(name, math.log(cost / eager), math.log(eager))
+    assert race.choice() == "a"
+    assert race.against_eager("b")[0] == pytest.approx(0.55 / 3.0), "what a comparison of the trials says"
+
+
+def test_a_slow_minute_that_both_follow_makes_no_candidate_worse() -> None:
+    race = race_of([])
+    for name, cost, eager in (("a", 1.0, 2.0), ("b", 0.55, 1.0), ("c", 0.62, 1.1), ("d", 0.55, 0.95)):
+        race.note(name, math.log(cost / eager), math.log(eager))
+    for _ in range(3):
+        race.note("a", math.log(0.5), 0.0)
+        race.note("b", math.log(0.56), 0.0)
+    assert race.leader == "a"
+
+
 def test_a_race_ends_with_the_best_and_says_so() -> None:
     cost = {"a": -0.3, "b": -0.1, "c": 0.4, "d": -0.295}
     race = race_of([])
