@@ -52,8 +52,8 @@ ONLY_ON_SCREEN = {"Import results"}
 
 
 def plain(text: str) -> str:
-    """Without the escapes of Markdown, joiners and unbreakable spaces."""
-    return text.replace("\\", "").replace("\u2060", "").replace("\u00a0", " ")
+    """Without the escapes of Markdown, joiners, places to break and unbreakable spaces."""
+    return text.replace("\\", "").replace("\u2060", "").replace("\u200b", "").replace("\u00a0", " ")
 
 
 def of_report(found: Section) -> Iterator[str]:

@@ -122,6 +122,8 @@ def replay(path: Path) -> None:
         names = [
             name for name in raced_strategies(Objective.LATENCY, _definition(str(model)), "cpu") if name in of
         ]
+        if not names:
+            continue
         steps = {name: float(np.log(of[name]["latency_ns"]).median()) for name in names}
         steps[EAGER.name] = float(np.log(rows["control_latency_ns"]).median())
         best = min(steps, key=steps.__getitem__)
